@@ -1,0 +1,2 @@
+# Every dependency: what the system has (find_package), else FetchContent.
+include(FetchContent)

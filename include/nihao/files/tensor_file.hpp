@@ -1,0 +1,65 @@
+// What every weight file becomes once read: named tensors over bytes that stay where they are.
+#pragma once
+
+#include "../base/error.hpp"
+#include "../base/platform.hpp"
+#include "../format/format.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nihao {
+
+/// One tensor as the file stores it. `shape` is in row-major order, outermost first: a linear layer's weight is [out, in], and
+/// its rows are contiguous and start on a block boundary. (GGUF writes the axes in the opposite order; readers turn them.)
+struct TensorInfo {
+  std::string_view name;
+  FormatId format;
+  std::uint8_t rank;                       ///< 1 to 4
+  std::array<std::uint64_t, 4> shape;      ///< axes beyond rank are 1
+  std::span<const std::byte> bytes;        ///< exactly the tensor's bytes
+  std::uint64_t offset;                    ///< of the first byte in its file
+  std::uint32_t file;                      ///< which shard
+
+  [[nodiscard]] std::uint64_t rows() const noexcept { return rank < 2 ? 1 : shape[0] * shape[1] * shape[2] * shape[3] / cols(); }
+  [[nodiscard]] std::uint64_t cols() const noexcept { return shape[rank - 1u]; }
+  [[nodiscard]] std::uint64_t elements() const noexcept { return shape[0] * shape[1] * shape[2] * shape[3]; }
+};
+
+/// The tensors of a model, from one file or several shards, found by name. Owns the mappings that the views point into; a
+/// model read from the host's bytes owns nothing.
+class TensorFile {
+ public:
+  TensorFile() = default;
+  /// `tensors` may be in any order; names are unique (the reader has checked).
+  TensorFile(std::vector<TensorInfo> tensors, std::vector<MappedFile> mappings)
+      : tensors_(std::move(tensors)), mappings_(std::move(mappings)) {
+    by_name_.resize(tensors_.size());
+    for (std::uint32_t i = 0; i < by_name_.size(); ++i) by_name_[i] = i;
+    std::sort(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return tensors_[a].name < tensors_[b].name; });
+  }
+
+  /// In file order.
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return tensors_; }
+
+  /// The tensor of that name, or null.
+  [[nodiscard]] const TensorInfo* find(std::string_view name) const noexcept {
+    const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](auto i, auto n) { return tensors_[i].name < n; });
+    return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
+  }
+
+  /// True if the bytes are mapped from files, so that pages read once may be given back.
+  [[nodiscard]] bool mapped() const noexcept { return !mappings_.empty(); }
+
+ private:
+  std::vector<TensorInfo> tensors_;
+  std::vector<std::uint32_t> by_name_;
+  std::vector<MappedFile> mappings_;
+};
+
+}  // namespace nihao
