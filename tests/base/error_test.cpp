@@ -1,9 +1,9 @@
 #include "nihao/base/bytes.hpp"
 #include "nihao/base/error.hpp"
 
-#include <array>
 #include <doctest/doctest.h>
 #include <memory>
+#include <vector>
 
 using namespace nihao;
 
@@ -31,7 +31,7 @@ TEST_CASE("an Expected holds a value or an error, and passes errors on") {
 }
 
 TEST_CASE("the byte reader never reads or promises past the end") {
-  const std::array<std::byte, 6> bytes{std::byte{1}, std::byte{0}, std::byte{2}};
+  const std::vector<std::byte> bytes{std::byte{1}, std::byte{0}, std::byte{2}, std::byte{0}, std::byte{0}, std::byte{0}};
   ByteReader reader(bytes);
   CHECK(*reader.read<std::uint16_t>("a") == 1);
   CHECK(reader.read<std::uint64_t>("b").error().code == ErrorCode::truncated);
