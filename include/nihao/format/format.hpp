@@ -20,6 +20,9 @@ concept HasBlock = requires {
   typename F::Block;
   requires std::is_trivially_copyable_v<typename F::Block>;
 };
+/// A row of blocks may start at any byte of a file, so a block asks for no alignment: `struct [[gnu::packed]] Block`.
+template <class F>
+concept HasPackedBlock = HasBlock<F> && alignof(typename F::Block) == 1;
 template <class F>
 concept HasBlockSize = requires { { F::block_size } -> std::convertible_to<std::size_t>; };
 template <class F>
@@ -35,12 +38,13 @@ concept HasDequantize = requires(const typename F::Block& block, std::span<float
 /// A format of self-contained blocks (all GGUF formats): `Block` is a block's bytes as the file has them, `block_size` the
 /// number of values in it, `dequantize` the scalar definition of what those values are.
 template <class F>
-concept BlockFormat = HasBlock<F> && HasBlockSize<F> && HasFormatName<F> && HasDequantize<F>;
+concept BlockFormat = HasPackedBlock<F> && HasBlockSize<F> && HasFormatName<F> && HasDequantize<F>;
 
 /// Gives a sentence instead of a concept dump: `CheckFormat<F>` in a class that takes a format.
 template <class F>
 struct CheckFormat {
   static_assert(HasBlock<F>, "A weight format needs a trivially copyable nested type `Block`: the bytes of one block as stored.");
+  static_assert(HasPackedBlock<F>, "A weight format's `Block` must be packed (alignof 1): blocks lie at any byte of a file.");
   static_assert(HasBlockSize<F>, "A weight format needs `static constexpr std::size_t block_size`: the number of values in a block.");
   static_assert(HasFormatName<F>, "A weight format needs `static constexpr std::string_view name` and `static constexpr FormatId id`.");
   static_assert(HasDequantize<F>, "A weight format needs `static void dequantize(const Block&, std::span<float, block_size>) noexcept`.");
@@ -49,5 +53,15 @@ struct CheckFormat {
 /// Bytes of one block.
 template <BlockFormat F>
 inline constexpr std::size_t block_bytes = sizeof(typename F::Block);
+
+/// Bits a weight takes, scales included: 4.5 for Q4_0.
+template <BlockFormat F>
+inline constexpr double bits_per_weight = 8.0 * sizeof(typename F::Block) / static_cast<double>(std::size_t{F::block_size});
+
+/// Stored bytes seen as blocks, in place; a rest shorter than a block is not seen.
+template <BlockFormat F>
+[[nodiscard]] std::span<const typename F::Block> as_blocks(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const typename F::Block*>(bytes.data()), bytes.size() / block_bytes<F>};
+}
 
 }  // namespace nihao
