@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Builds and runs the consumer projects: tests/consumers/run.sh [work folder] [compiler...]
+# Without compilers: each of g++, clang++-14 and clang++-19 that is installed. Prints one line a project and compiler, and leaves
+# with 1 if any failed.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=${1:-$root/build/consumers}
+shift || true
+compilers=("$@")
+if [ ${#compilers[@]} -eq 0 ]; then
+  for cxx in g++ clang++-14 clang++-19; do
+    if command -v "$cxx" >/dev/null; then compilers+=("$cxx"); fi
+  done
+fi
+mkdir -p "$work"
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+
+# Local copies for FetchContent. Eigen and xsimd: the system's headers under the layout of their sources. fmt: a source with the
+# same target, from the system's headers.
+copies=$work/sources
+rm -rf "$copies"
+mkdir -p "$copies/eigen" "$copies/xsimd/include" "$copies/fmt"
+cp -r /usr/include/eigen3/Eigen "$copies/eigen/"
+cp -r /usr/include/xsimd "$copies/xsimd/include/"
+cp -r /usr/include/fmt "$copies/fmt/"
+cat > "$copies/fmt/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.24)
+project(fmt LANGUAGES CXX)
+add_library(fmt INTERFACE)
+target_include_directories(fmt SYSTEM INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY=1)
+add_library(fmt::fmt ALIAS fmt)
+END
+absent=()
+for package in nlohmann_json CLI11 doctest benchmark httplib PCRE2 pcre2 MPI CUDAToolkit Python3; do
+  absent+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")
+done
+
+failed=0
+consume() { # name compiler cmake-options...
+  local name=$1 cxx=$2 build=$work/$2/$1 begin=$SECONDS
+  shift 2
+  rm -rf "$build"
+  mkdir -p "$build"
+  if { cmake -G Ninja -S "$here/$name" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" "$@" &&
+       cmake --build "$build" &&
+       for program in consumer one_kernel; do
+         if [ -x "$build/$program" ]; then "$build/$program"; fi || exit 1
+       done; } > "$build/log" 2>&1; then
+    printf 'ok      %-18s %-11s %3d s\n' "$name" "$cxx" $((SECONDS - begin))
+  else
+    printf 'FAILED  %-18s %-11s\n' "$name" "$cxx"
+    tail -n 40 "$build/log"
+    failed=1
+  fi
+}
+
+for cxx in "${compilers[@]}"; do
+  rm -rf "$work/$cxx/prefix"
+  mkdir -p "$work/$cxx"
+  if ! { cmake -G Ninja -S "$root" -B "$work/$cxx/install" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" \
+             -DNIHAO_DEVELOPER=OFF &&
+         cmake --build "$work/$cxx/install" &&
+         cmake --install "$work/$cxx/install" --prefix "$work/$cxx/prefix"; } > "$work/$cxx/install.log" 2>&1; then
+    printf 'FAILED  installing with %s\n' "$cxx"
+    tail -n 40 "$work/$cxx/install.log"
+    failed=1
+    continue
+  fi
+  consume find_package "$cxx" -DCMAKE_PREFIX_PATH="$work/$cxx/prefix"
+  consume add_subdirectory "$cxx"
+  consume fetch_content "$cxx" -DFETCHCONTENT_SOURCE_DIR_NIHAO="$root" -DFETCHCONTENT_SOURCE_DIR_EIGEN3="$copies/eigen" \
+    -DFETCHCONTENT_SOURCE_DIR_XSIMD="$copies/xsimd" -DFETCHCONTENT_SOURCE_DIR_FMT="$copies/fmt" -DFETCHCONTENT_FULLY_DISCONNECTED=ON
+  consume no_exceptions "$cxx"
+  consume core_only "$cxx" -DFETCHCONTENT_FULLY_DISCONNECTED=ON "${absent[@]}"
+done
+exit $failed
