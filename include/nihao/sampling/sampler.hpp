@@ -67,16 +67,16 @@ class Chain {
   Chain(std::size_t vocabulary, std::uint64_t seed, Policies... policies)
       : state_(vocabulary, seed), policies_(std::move(policies)...) {}
 
-  template <std::size_t... I>
-  [[nodiscard]] Expected<void> run(Candidates& candidates, std::index_sequence<I...>) {
+  template <std::size_t... Index>
+  [[nodiscard]] Expected<void> run(Candidates& candidates, std::index_sequence<Index...>) {
     Expected<void> good;
-    (step<I>(candidates, good), ...);
+    (step<Index>(candidates, good), ...);
     return good;
   }
-  template <std::size_t I>
+  template <std::size_t Index>
   void step(Candidates& candidates, Expected<void>& good) {
     if (!good) return;
-    auto& policy = std::get<I>(policies_);
+    auto& policy = std::get<Index>(policies_);
     policy.apply(candidates, state_);
     good = state_.settle(candidates, policy.name);
   }
