@@ -1,0 +1,2 @@
+// All weight formats.
+#include <nihao/format/registry.hpp>

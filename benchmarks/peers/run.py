@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""nihao and its peers side by side on the same files, in one run.
+
+    NIHAO_LLAMA_BENCH=.../llama-bench [NIHAO_IK_BENCH=.../llama-bench] \\
+        benchmarks/peers/run.py [--rounds 5] [--threads 1,2] [--json out.json] model.gguf...
+
+Speeds of one machine say little about another, and drift within an hour; ratios of rounds taken in turn do not. So each round runs
+every engine once for each test, one after the other, the order turned from round to round, and what is printed is the median of each
+engine and the ratio of the medians, with the range of the ratios within a round. Nothing else should run meanwhile.
+
+Tests: pp<P> reads a prompt of P tokens in one go, tg<N> makes N tokens one by one. Peers run with flash attention and f16 keys and
+values, their default batch, and their own warm-up; nihao with its defaults. The engines come from the environment, so that no path
+of a machine is in the repository; an engine that is not named is left out."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+
+def cpu_name():
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().split("\n"):
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def run_json(command):
+    done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\nleft with {done.returncode}:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+class Nihao:
+    def __init__(self, program):
+        self.name, self.program = "nihao", program
+
+    def speeds(self, model, prompt, generate, threads):
+        """{test: tokens per second} of one round."""
+        rows = run_json([self.program, "bench", "--model", model, "-p", prompt, "-n", generate, "-t", threads, "-r", 1, "--json"])
+        return {row["test"]: float(row["tokens_per_s"]["median"]) for row in rows}
+
+
+class LlamaBench:
+    def __init__(self, name, program, extra):
+        self.name, self.program, self.extra = name, program, extra
+
+    def speeds(self, model, prompt, generate, threads):
+        rows = run_json([self.program, "-m", model, "-p", prompt, "-n", generate, "-t", threads, "-r", 1, "-fa", 1, "-o", "json",
+                         *self.extra])
+        result = {}
+        for row in rows:
+            test = f"pp{row['n_prompt']}" if int(row["n_prompt"]) else f"tg{row['n_gen']}"
+            result[test] = statistics.median(row["samples_ts"]) if row.get("samples_ts") else float(row["avg_ts"])
+        return result
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("models", nargs="+", metavar="MODEL.gguf")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--threads", default="1,2", help="comma-separated")
+    options.add_argument("-p", "--prompt", type=int, default=512)
+    options.add_argument("-n", "--generate", type=int, default=128)
+    options.add_argument("--nihao", default=root / "build" / "release" / "bin" / "nihao")
+    options.add_argument("--json", metavar="FILE", help="write every round and the medians here")
+    args = options.parse_args()
+
+    engines = []
+    if not pathlib.Path(args.nihao).is_file():
+        sys.exit(f"{args.nihao} is not built: cmake --preset release && cmake --build --preset release")
+    engines.append(Nihao(args.nihao))
+    for name, variable, extra in (("llama.cpp", "NIHAO_LLAMA_BENCH", []), ("ik_llama.cpp", "NIHAO_IK_BENCH", [])):
+        if os.environ.get(variable):
+            engines.append(LlamaBench(name, os.environ[variable], extra))
+    if len(engines) == 1:
+        sys.exit("no peer: set NIHAO_LLAMA_BENCH to the path of a llama-bench")
+
+    tests = [f"pp{args.prompt}", f"tg{args.generate}"]
+    print(f"{cpu_name()}, {os.cpu_count()} cores, {args.rounds} rounds, load average {os.getloadavg()[0]:.2f} at the start", flush=True)
+    rows = []
+    for model in args.models:
+        for threads in [int(t) for t in args.threads.split(",")]:
+            samples = {engine.name: {test: [] for test in tests} for engine in engines}
+            for turn in range(args.rounds):
+                first = turn % len(engines)
+                for engine in engines[first:] + engines[:first]:
+                    speeds = engine.speeds(model, args.prompt, args.generate, threads)
+                    for test in tests:
+                        if test not in speeds:
+                            sys.exit(f"{engine.name} did not report {test}: {sorted(speeds)}")
+                        samples[engine.name][test].append(speeds[test])
+            for test in tests:
+                mine = samples["nihao"][test]
+                row = {"model": pathlib.Path(model).name, "threads": threads, "test": test, "rounds": {}, "median": {}, "ratio": {}}
+                for engine in engines:
+                    theirs = samples[engine.name][test]
+                    row["rounds"][engine.name] = theirs
+                    row["median"][engine.name] = statistics.median(theirs)
+                    if engine.name != "nihao":
+                        within = [a / b for a, b in zip(mine, theirs)]
+                        row["ratio"][engine.name] = {"median": statistics.median(mine) / statistics.median(theirs),
+                                                     "min": min(within), "max": max(within)}
+                rows.append(row)
+                print_row(row, header=len(rows) == 1)
+
+    if args.json:
+        document = {"cpu": cpu_name(), "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d"), "rounds": args.rounds, "rows": rows}
+        pathlib.Path(args.json).write_text(json.dumps(document, indent=1) + "\n")
+
+
+def print_row(row, header):
+    if header:
+        columns = [f"{name:>12}" for name in row["median"]] + [f"{'nihao / ' + name:>26}" for name in row["ratio"]]
+        print(f"{'model':<34} {'t':>2} {'test':<7}" + "".join(columns))
+    speeds = "".join(f"{value:>12.1f}" for value in row["median"].values())
+    ratios = "".join(f"{r['median']:>11.2f} ({r['min']:.2f} to {r['max']:.2f})".rjust(26) for r in row["ratio"].values())
+    print(f"{row['model']:<34} {row['threads']:>2} {row['test']:<7}{speeds}{ratios}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
