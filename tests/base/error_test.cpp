@@ -1,5 +1,5 @@
-#include "nihao/base/bytes.hpp"
 #include "nihao/base/error.hpp"
+#include "nihao/base/bytes.hpp"
 
 #include <doctest/doctest.h>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "nihao/format/registry.hpp"
 
-#include <doctest/doctest.h>
 #include <cstring>
+#include <doctest/doctest.h>
 #include <vector>
 
 using namespace nihao;

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 using namespace nihao;
-using nlohmann::json;
 using nihao::test::dense;
 using nihao::test::difference;
+using nlohmann::json;
 
 namespace {
 
@@ -114,8 +114,12 @@ TEST_CASE("each stage gives the probabilities of the reference") {
   const auto g = test::SamplerGoldens::open();
   if (!g) NIHAO_SKIP("golden/samplers");
   const auto k = [](const json& q, std::size_t n) { return Chain<TopK, Dist>::make(n, 1, {q.at("k")}, {}); };
-  const auto top_p = [](const json& q, std::size_t n) { return Chain<TopP, Dist>::make(n, 1, {q.at("p"), q.at("min_keep")}, {}); };
-  const auto min_p = [](const json& q, std::size_t n) { return Chain<MinP, Dist>::make(n, 1, {q.at("p"), q.at("min_keep")}, {}); };
+  const auto top_p = [](const json& q, std::size_t n) {
+    return Chain<TopP, Dist>::make(n, 1, {q.at("p"), q.at("min_keep")}, {});
+  };
+  const auto min_p = [](const json& q, std::size_t n) {
+    return Chain<MinP, Dist>::make(n, 1, {q.at("p"), q.at("min_keep")}, {});
+  };
   const auto temp = [](const json& q, std::size_t n) { return Chain<Temperature, Dist>::make(n, 1, {q.at("temp")}, {}); };
   const auto repeat = [](const json& q, std::size_t n) { return Chain<Penalties, Dist>::make(n, 1, penalties(q), {}); };
   CHECK(worst_of(*g, "top_k", k) < 1e-6);
@@ -131,10 +135,11 @@ TEST_CASE("the whole chain of the reference, with four stages of a host's own, g
   using Whole = Chain<Penalties, Dry, TopNSigma, TopK, Typical, TopP, MinP, Xtc, Temperature, Dist>;
   const double worst = worst_of(*g, "chain", [](const json& q, std::size_t n) {
     const json &d = q.at("dry"), &t = q.at("typical"), &x = q.at("xtc");
-    return Whole::make(n, 1, penalties(q.at("penalties")), {d.at("multiplier"), d.at("base"), d.at("allowed_length"), d.at("last_n")},
-                       {q.at("top_n_sigma").at("n")}, {q.at("top_k").at("k")}, {t.at("p"), t.at("min_keep")},
-                       {q.at("top_p").at("p"), q.at("top_p").at("min_keep")}, {q.at("min_p").at("p"), q.at("min_p").at("min_keep")},
-                       {x.at("probability"), x.at("threshold"), x.at("chance"), x.at("min_keep")}, {q.at("temperature").at("temp")}, {});
+    return Whole::make(
+        n, 1, penalties(q.at("penalties")), {d.at("multiplier"), d.at("base"), d.at("allowed_length"), d.at("last_n")},
+        {q.at("top_n_sigma").at("n")}, {q.at("top_k").at("k")}, {t.at("p"), t.at("min_keep")},
+        {q.at("top_p").at("p"), q.at("top_p").at("min_keep")}, {q.at("min_p").at("p"), q.at("min_p").at("min_keep")},
+        {x.at("probability"), x.at("threshold"), x.at("chance"), x.at("min_keep")}, {q.at("temperature").at("temp")}, {});
   });
   CHECK(worst < 1e-6);
 }
@@ -142,10 +147,17 @@ TEST_CASE("the whole chain of the reference, with four stages of a host's own, g
 TEST_CASE("a chain from text does what the same chain as a type does") {
   const auto g = test::SamplerGoldens::open();
   if (!g) NIHAO_SKIP("golden/samplers");
-  auto typed = Chain<Penalties, TopK, TopP, MinP, Temperature, Dist>::make(512, 5, {1.1f, 0.2f, 0.1f, 16}, {40}, {0.95f}, {0.01f}, {0.8f}, {});
-  auto value = SamplerChain::parse("penalties=1.1,frequency=0.2,presence=0.1,last_n=16; top_k=40; top_p=0.95; min_p=0.01; temp=0.8", 512, 5);
-  auto params = SamplerChain::make({.min_p = 0.01f, .repeat_penalty = 1.1f, .frequency_penalty = 0.2f, .presence_penalty = 0.1f,
-                                    .penalty_last_n = 16, .seed = 5}, 512);
+  auto typed = Chain<Penalties, TopK, TopP, MinP, Temperature, Dist>::make(512, 5, {1.1f, 0.2f, 0.1f, 16}, {40}, {0.95f}, {0.01f},
+                                                                           {0.8f}, {});
+  auto value = SamplerChain::parse(
+      "penalties=1.1,frequency=0.2,presence=0.1,last_n=16; top_k=40; top_p=0.95; min_p=0.01; temp=0.8", 512, 5);
+  auto params = SamplerChain::make({.min_p = 0.01f,
+                                    .repeat_penalty = 1.1f,
+                                    .frequency_penalty = 0.2f,
+                                    .presence_penalty = 0.1f,
+                                    .penalty_last_n = 16,
+                                    .seed = 5},
+                                   512);
   REQUIRE(typed.has_value());
   REQUIRE(value.has_value());
   REQUIRE(params.has_value());

@@ -94,13 +94,16 @@ TEST_CASE("logits that are no numbers give an error that names the token's numbe
   }
   auto chain = SamplerChain::parse("greedy", 3).value();
   CHECK(chain.sample(std::vector<float>{0, 1, 2}, {}).has_value());
-  CHECK(chain.sample(std::vector<float>{0, no_number, 2}, {}).error().message() == "sampling token 1, input logits: the logit of token 1 is NaN");
+  CHECK(chain.sample(std::vector<float>{0, no_number, 2}, {}).error().message() ==
+        "sampling token 1, input logits: the logit of token 1 is NaN");
   CHECK(chain.sample(std::vector<float>{0, 1}, {}).error().code == ErrorCode::mismatch);
 
   auto breaks = Chain<TopK, Breaks, Dist>::make(3, 0, {2}, {no_number}, {}).value();
-  CHECK(breaks.sample(std::vector<float>{0, 1, 2}, {}).error().message() == "sampling token 0, breaks: the logit of token 2 is NaN");
+  CHECK(breaks.sample(std::vector<float>{0, 1, 2}, {}).error().message() ==
+        "sampling token 0, breaks: the logit of token 2 is NaN");
   auto empties = Chain<Breaks, Greedy>::make(3, 0, {-inf}, {}).value();
-  CHECK(empties.sample(std::vector<float>{0, 1, 2}, {}).error().message() == "sampling token 0, breaks: no token has a finite logit");
+  CHECK(empties.sample(std::vector<float>{0, 1, 2}, {}).error().message() ==
+        "sampling token 0, breaks: no token has a finite logit");
   // The division of a large logit by a small temperature leaves the floats.
   auto overflow = SamplerChain::parse("temperature=1e-30", 2).value();
   CHECK(overflow.sample(std::vector<float>{1e20f, 0}, {}).error().code == ErrorCode::numeric);
@@ -151,7 +154,8 @@ TEST_CASE("stages on a large vocabulary agree with a full sort") {
   const auto logits = random_logits(n, 9);
   std::vector<TokenId> order(n);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)]; });
   double total = 0, mass = 0;
   for (const float x : logits) total += std::exp(static_cast<double>(x));
   std::size_t nucleus = 0;
@@ -160,7 +164,8 @@ TEST_CASE("stages on a large vocabulary agree with a full sort") {
     const char* text;
     std::size_t kept;
   };
-  for (const Case& c : {Case{"top_p=0.9", nucleus}, Case{"top_k=300", 300}, Case{"top_k=7", 7}, Case{"min_p=1,min_keep=777", 777}}) {
+  for (const Case& c :
+       {Case{"top_p=0.9", nucleus}, Case{"top_k=300", 300}, Case{"top_k=7", 7}, Case{"min_p=1,min_keep=777", 777}}) {
     auto chain = SamplerChain::parse(c.text, n).value();
     REQUIRE(chain.sample(logits, {}).has_value());
     const auto left = chain.probabilities();
@@ -173,8 +178,9 @@ TEST_CASE("stages on a large vocabulary agree with a full sort") {
 
 TEST_CASE("a chain text that makes no sense is refused, and the error names the stage") {
   const auto message = [](std::string_view text) { return SamplerChain::parse(text, 8).error().message(); };
-  CHECK(message("top_k=40;topp=0.9") == "sampler chain, topp: is not a stage; the stages are penalties, top_k, top_p, min_p, temperature, "
-                                        "and greedy or dist at the end");
+  CHECK(message("top_k=40;topp=0.9") ==
+        "sampler chain, topp: is not a stage; the stages are penalties, top_k, top_p, min_p, temperature, "
+        "and greedy or dist at the end");
   CHECK(message("top_k") == "sampler chain, top_k: needs a value: top_k=...");
   CHECK(message("top_k=") == "sampler chain, top_k: needs a value: top_k=...");
   CHECK(message("top_k=4.5") == "sampler chain, top_k: '4.5' is not a number that fits");

@@ -46,8 +46,8 @@ inline std::string read_text(const std::filesystem::path& path) {
 }  // namespace nihao::test
 
 /// Leaves a test whose data is not there, and says so on a line that CI counts.
-#define NIHAO_SKIP(what)                                        \
-  do {                                                          \
-    std::printf("SKIPPED: %s\n", std::string(what).c_str());    \
-    return;                                                     \
+#define NIHAO_SKIP(what)                                     \
+  do {                                                       \
+    std::printf("SKIPPED: %s\n", std::string(what).c_str()); \
+    return;                                                  \
   } while (false)

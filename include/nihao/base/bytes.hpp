@@ -73,7 +73,8 @@ class ByteReader {
     return true;
   }
   [[nodiscard]] Error ends_early(std::string_view what, std::uint64_t need) const {
-    return Error{ErrorCode::truncated, concat(what, " needs ", need, " bytes, and ", left(), " are left"), concat("byte ", offset_)};
+    return Error{ErrorCode::truncated, concat(what, " needs ", need, " bytes, and ", left(), " are left"),
+                 concat("byte ", offset_)};
   }
 
   std::span<const std::byte> bytes_;

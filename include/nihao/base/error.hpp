@@ -96,7 +96,9 @@ class [[nodiscard]] Expected {
   using value_type = T;
   using error_type = Error;
 
-  Expected() requires std::is_void_v<T> : state_(std::in_place_index<0>) {}
+  Expected()
+    requires std::is_void_v<T>
+      : state_(std::in_place_index<0>) {}
   template <class U = Stored>
     requires(!std::is_void_v<T> && std::is_constructible_v<Stored, U &&> && !std::is_same_v<std::remove_cvref_t<U>, Expected> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error>)
@@ -166,12 +168,26 @@ class [[nodiscard]] Expected {
     if constexpr (std::is_void_v<T>) return std::forward<F>(f)();
     else return std::forward<F>(f)(std::forward<V>(v));
   }
-  Stored& get() noexcept { NIHAO_ASSERT(has_value()); return *std::get_if<0>(&state_); }
-  const Stored& get() const noexcept { NIHAO_ASSERT(has_value()); return *std::get_if<0>(&state_); }
-  Error& failure() noexcept { NIHAO_ASSERT(!has_value()); return *std::get_if<1>(&state_); }
-  const Error& failure() const noexcept { NIHAO_ASSERT(!has_value()); return *std::get_if<1>(&state_); }
+  Stored& get() noexcept {
+    NIHAO_ASSERT(has_value());
+    return *std::get_if<0>(&state_);
+  }
+  const Stored& get() const noexcept {
+    NIHAO_ASSERT(has_value());
+    return *std::get_if<0>(&state_);
+  }
+  Error& failure() noexcept {
+    NIHAO_ASSERT(!has_value());
+    return *std::get_if<1>(&state_);
+  }
+  const Error& failure() const noexcept {
+    NIHAO_ASSERT(!has_value());
+    return *std::get_if<1>(&state_);
+  }
 #if NIHAO_HAS_EXCEPTIONS
-  void require() const { if (!has_value()) throw BadExpectedAccess(failure()); }
+  void require() const {
+    if (!has_value()) throw BadExpectedAccess(failure());
+  }
 #endif
 
   std::variant<Stored, Error> state_;
@@ -181,13 +197,13 @@ class [[nodiscard]] Expected {
 
 /// `NIHAO_TRY(auto x, f());` gives x the value of f(), or returns f()'s error from the enclosing function.
 #define NIHAO_TRY(declaration, ...) NIHAO_TRY_(declaration, NIHAO_CONCAT_(nihao_try_, __LINE__), __VA_ARGS__)
-#define NIHAO_TRY_(declaration, name, ...)             \
-  auto name = (__VA_ARGS__);                           \
-  if (!name) return std::move(name).error();           \
+#define NIHAO_TRY_(declaration, name, ...)   \
+  auto name = (__VA_ARGS__);                 \
+  if (!name) return std::move(name).error(); \
   declaration = *std::move(name)
 /// The same for a call whose value is void or not wanted.
-#define NIHAO_CHECK(...)                                                   \
-  do {                                                                     \
+#define NIHAO_CHECK(...)                                                                             \
+  do {                                                                                               \
     if (auto nihao_checked = (__VA_ARGS__); !nihao_checked) return std::move(nihao_checked).error(); \
   } while (false)
 #define NIHAO_CONCAT_(a, b) NIHAO_CONCAT2_(a, b)

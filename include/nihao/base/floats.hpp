@@ -29,9 +29,7 @@ struct bf16 {
   return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));  // exponent bias 15 -> 127
 }
 
-[[nodiscard]] constexpr float to_float(bf16 b) noexcept {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16);
-}
+[[nodiscard]] constexpr float to_float(bf16 b) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16); }
 
 [[nodiscard]] constexpr float to_float(float f) noexcept { return f; }
 
@@ -62,10 +60,16 @@ struct bf16 {
 template <class T>
 [[nodiscard]] constexpr T round_to(float value) noexcept;
 template <>
-constexpr float round_to<float>(float value) noexcept { return value; }
+constexpr float round_to<float>(float value) noexcept {
+  return value;
+}
 template <>
-constexpr f16 round_to<f16>(float value) noexcept { return to_f16(value); }
+constexpr f16 round_to<f16>(float value) noexcept {
+  return to_f16(value);
+}
 template <>
-constexpr bf16 round_to<bf16>(float value) noexcept { return to_bf16(value); }
+constexpr bf16 round_to<bf16>(float value) noexcept {
+  return to_bf16(value);
+}
 
 }  // namespace nihao

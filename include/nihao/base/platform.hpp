@@ -28,7 +28,7 @@ class MappedFile {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return Error{ErrorCode::io, std::strerror(errno), path};
     MappedFile file;
-    struct stat info {};
+    struct stat info{};
     std::string trouble;
     if (::fstat(fd, &info) != 0) trouble = std::strerror(errno);
     else if (!S_ISREG(info.st_mode)) trouble = "not a regular file";
@@ -119,7 +119,7 @@ class PageBuffer {
 
 /// The largest resident size this process has had, in bytes.
 [[nodiscard]] inline std::uint64_t peak_rss_bytes() noexcept {
-  struct rusage usage {};
+  struct rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
 #if defined(__APPLE__)
   return static_cast<std::uint64_t>(usage.ru_maxrss);

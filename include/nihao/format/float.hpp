@@ -25,7 +25,9 @@ struct F16 {
   static constexpr std::size_t block_size = 1;
   static constexpr std::string_view name = "F16";
   static constexpr FormatId id = FormatId::F16;
-  static constexpr void dequantize(const Block& block, std::span<float, block_size> out) noexcept { out[0] = to_float(block.value); }
+  static constexpr void dequantize(const Block& block, std::span<float, block_size> out) noexcept {
+    out[0] = to_float(block.value);
+  }
 };
 
 /// bfloat16, 16 bits a weight: the upper half of a float, 8 significant bits and float's range.
@@ -36,7 +38,9 @@ struct BF16 {
   static constexpr std::size_t block_size = 1;
   static constexpr std::string_view name = "BF16";
   static constexpr FormatId id = FormatId::BF16;
-  static constexpr void dequantize(const Block& block, std::span<float, block_size> out) noexcept { out[0] = to_float(block.value); }
+  static constexpr void dequantize(const Block& block, std::span<float, block_size> out) noexcept {
+    out[0] = to_float(block.value);
+  }
 };
 
 }  // namespace nihao

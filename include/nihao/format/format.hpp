@@ -24,7 +24,9 @@ concept HasBlock = requires {
 template <class F>
 concept HasPackedBlock = HasBlock<F> && alignof(typename F::Block) == 1;
 template <class F>
-concept HasBlockSize = requires { { F::block_size } -> std::convertible_to<std::size_t>; };
+concept HasBlockSize = requires {
+  { F::block_size } -> std::convertible_to<std::size_t>;
+};
 template <class F>
 concept HasFormatName = requires {
   { F::name } -> std::convertible_to<std::string_view>;
@@ -45,9 +47,12 @@ template <class F>
 struct CheckFormat {
   static_assert(HasBlock<F>, "A weight format needs a trivially copyable nested type `Block`: the bytes of one block as stored.");
   static_assert(HasPackedBlock<F>, "A weight format's `Block` must be packed (alignof 1): blocks lie at any byte of a file.");
-  static_assert(HasBlockSize<F>, "A weight format needs `static constexpr std::size_t block_size`: the number of values in a block.");
-  static_assert(HasFormatName<F>, "A weight format needs `static constexpr std::string_view name` and `static constexpr FormatId id`.");
-  static_assert(HasDequantize<F>, "A weight format needs `static void dequantize(const Block&, std::span<float, block_size>) noexcept`.");
+  static_assert(HasBlockSize<F>,
+                "A weight format needs `static constexpr std::size_t block_size`: the number of values in a block.");
+  static_assert(HasFormatName<F>,
+                "A weight format needs `static constexpr std::string_view name` and `static constexpr FormatId id`.");
+  static_assert(HasDequantize<F>,
+                "A weight format needs `static void dequantize(const Block&, std::span<float, block_size>) noexcept`.");
 };
 
 /// Bytes of one block.

@@ -15,7 +15,7 @@ struct Q4_K {
     f16 d;                    ///< scale of the scales
     f16 dmin;                 ///< scale of the minima
     std::uint8_t scales[12];  ///< eight scales and eight minima, see k_scale
-    std::uint8_t qs[128];     ///< 32 bytes per pair of groups: the first group's codes in the low halves, the second's in the high
+    std::uint8_t qs[128];  ///< 32 bytes per pair of groups: the first group's codes in the low halves, the second's in the high
   };
   static constexpr std::size_t block_size = 256;
   static constexpr std::string_view name = "Q4_K";

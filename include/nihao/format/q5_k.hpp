@@ -16,7 +16,7 @@ struct Q5_K {
     f16 dmin;                 ///< scale of the minima
     std::uint8_t scales[12];  ///< eight scales and eight minima, see k_scale
     std::uint8_t qh[32];      ///< fifth bits: bit g of byte i belongs to code i of group g
-    std::uint8_t qs[128];     ///< low four bits, 32 bytes per pair of groups: the first group's in the low halves, the second's high
+    std::uint8_t qs[128];  ///< low four bits, 32 bytes per pair of groups: the first group's in the low halves, the second's high
   };
   static constexpr std::size_t block_size = 256;
   static constexpr std::string_view name = "Q5_K";

@@ -11,10 +11,10 @@ namespace nihao {
 /// four bits of ql's bytes 0..31 and 32..63, quarters 2 and 3 the high four bits of the same bytes.
 struct Q6_K {
   struct [[gnu::packed]] Block {
-    std::uint8_t ql[128];     ///< low four bits, 64 bytes a half
-    std::uint8_t qh[64];      ///< upper two bits, 32 bytes a half: value i of quarter t has bits 2t and 2t + 1 of byte i
-    std::int8_t scales[16];   ///< scale of values 16 g to 16 g + 15
-    f16 d;                    ///< scale of the scales
+    std::uint8_t ql[128];    ///< low four bits, 64 bytes a half
+    std::uint8_t qh[64];     ///< upper two bits, 32 bytes a half: value i of quarter t has bits 2t and 2t + 1 of byte i
+    std::int8_t scales[16];  ///< scale of values 16 g to 16 g + 15
+    f16 d;                   ///< scale of the scales
   };
   static constexpr std::size_t block_size = 256;
   static constexpr std::string_view name = "Q6_K";

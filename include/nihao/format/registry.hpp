@@ -19,8 +19,9 @@
 namespace nihao {
 
 /// Every FormatId, in the enum's order.
-inline constexpr FormatId all_formats[] = {FormatId::F32,  FormatId::F16,  FormatId::BF16, FormatId::Q8_0, FormatId::Q4_0, FormatId::Q4_1,
-                                           FormatId::Q5_0, FormatId::Q5_1, FormatId::Q4_K, FormatId::Q5_K, FormatId::Q6_K};
+inline constexpr FormatId all_formats[] = {FormatId::F32,  FormatId::F16,  FormatId::BF16, FormatId::Q8_0,
+                                           FormatId::Q4_0, FormatId::Q4_1, FormatId::Q5_0, FormatId::Q5_1,
+                                           FormatId::Q4_K, FormatId::Q5_K, FormatId::Q6_K};
 
 /// `f(Q4_K{})` for FormatId::Q4_K and so on: the one switch from a format's id to its type. f is a generic callable that
 /// returns the same type for every format. `id` must be one of the enum's values: readers make no others.

@@ -118,7 +118,8 @@ class SamplerState {
   /// Errors: mismatch (another size), numeric (NaN, +inf, or all -inf).
   [[nodiscard]] Expected<Candidates> begin(std::span<const float> logits, std::span<const TokenId> history) {
     if (logits.size() != vocabulary()) {
-      return Error{ErrorCode::mismatch, concat(logits.size(), " logits for a vocabulary of ", vocabulary()), place("input logits")};
+      return Error{ErrorCode::mismatch, concat(logits.size(), " logits for a vocabulary of ", vocabulary()),
+                   place("input logits")};
     }
     history_ = history;
     random_.at(step_);
@@ -141,7 +142,8 @@ class SamplerState {
     if (!odd) return {};
     for (const Candidate& c : candidates.items_) {
       if (c.logit != c.logit || c.logit == infinity) {
-        return Error{ErrorCode::numeric, concat("the logit of token ", c.id, c.logit == infinity ? " is +inf" : " is NaN"), place(stage)};
+        return Error{ErrorCode::numeric, concat("the logit of token ", c.id, c.logit == infinity ? " is +inf" : " is NaN"),
+                     place(stage)};
       }
     }
     candidates.keep_from(static_cast<double>(std::numeric_limits<float>::lowest()));
@@ -160,11 +162,14 @@ class SamplerState {
       total += static_cast<double>(weight);
       probabilities_[i] = {c.id, weight};
     }
-    for (TokenProbability& t : std::span(probabilities_).first(chosen_from_)) t.p = static_cast<float>(static_cast<double>(t.p) / total);
+    for (TokenProbability& t : std::span(probabilities_).first(chosen_from_))
+      t.p = static_cast<float>(static_cast<double>(t.p) / total);
     return probabilities();
   }
   /// What normalise gave last.
-  [[nodiscard]] std::span<const TokenProbability> probabilities() const noexcept { return std::span(probabilities_).first(chosen_from_); }
+  [[nodiscard]] std::span<const TokenProbability> probabilities() const noexcept {
+    return std::span(probabilities_).first(chosen_from_);
+  }
 
   /// Ends a step.
   void finish() noexcept { ++step_; }

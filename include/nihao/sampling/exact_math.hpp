@@ -21,9 +21,19 @@ namespace nihao {
   r = std::fma(-k, 1.90821492927058770002e-10, r);
   // The Taylor series; its first term left out is below 2^-57 of the sum.
   double sum = 1.0 / 6227020800.0;
-  constexpr double inverse_factorials[] = {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-                                           1.0 / 5040.0,      1.0 / 720.0,      1.0 / 120.0,     1.0 / 24.0,     1.0 / 6.0,
-                                           0.5,               1.0,              1.0};
+  constexpr double inverse_factorials[] = {1.0 / 479001600.0,
+                                           1.0 / 39916800.0,
+                                           1.0 / 3628800.0,
+                                           1.0 / 362880.0,
+                                           1.0 / 40320.0,
+                                           1.0 / 5040.0,
+                                           1.0 / 720.0,
+                                           1.0 / 120.0,
+                                           1.0 / 24.0,
+                                           1.0 / 6.0,
+                                           0.5,
+                                           1.0,
+                                           1.0};
   for (const double c : inverse_factorials) sum = std::fma(sum, r, c);
   return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52);
 }
@@ -33,8 +43,8 @@ namespace nihao {
   const auto bits = std::bit_cast<std::uint64_t>(p);
   const double exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
   const double mantissa = std::bit_cast<double>((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);  // in [1, 2)
-  double y = (exponent + (mantissa - 1.0)) * 0.6931471805599453;                                    // off by less than 0.06
-  for (int i = 0; i < 5; ++i) y += p / exact_exp(y) - 1.0;                                          // the error is squared each time
+  double y = (exponent + (mantissa - 1.0)) * 0.6931471805599453;                                   // off by less than 0.06
+  for (int i = 0; i < 5; ++i) y += p / exact_exp(y) - 1.0;  // the error is squared each time
   return y;
 }
 

@@ -24,15 +24,25 @@ namespace detail {
 
 // The parameters of a stage by name; the first is the one that `stage=value` sets.
 template <class F>
-void parameters(Penalties& s, F&& f) { f("repeat", s.repeat), f("frequency", s.frequency), f("presence", s.presence), f("last_n", s.last_n); }
+void parameters(Penalties& s, F&& f) {
+  f("repeat", s.repeat), f("frequency", s.frequency), f("presence", s.presence), f("last_n", s.last_n);
+}
 template <class F>
-void parameters(TopK& s, F&& f) { f("k", s.k); }
+void parameters(TopK& s, F&& f) {
+  f("k", s.k);
+}
 template <class F>
-void parameters(TopP& s, F&& f) { f("p", s.p), f("min_keep", s.min_keep); }
+void parameters(TopP& s, F&& f) {
+  f("p", s.p), f("min_keep", s.min_keep);
+}
 template <class F>
-void parameters(MinP& s, F&& f) { f("p", s.p), f("min_keep", s.min_keep); }
+void parameters(MinP& s, F&& f) {
+  f("p", s.p), f("min_keep", s.min_keep);
+}
 template <class F>
-void parameters(Temperature& s, F&& f) { f("temperature", s.temperature); }
+void parameters(Temperature& s, F&& f) {
+  f("temperature", s.temperature);
+}
 
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t' || text.front() == '\n')) text.remove_prefix(1);

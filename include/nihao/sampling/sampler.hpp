@@ -93,15 +93,15 @@ class Chain {
 /// the nucleus is counted among the k (renormalised). Temperature last, so that a high one spreads the chosen candidates
 /// without bringing the tail back. At temperature 0 the chain is penalties and greedy: the cuts never remove the likeliest.
 struct SamplingParams {
-  float temperature = 0.8f;        ///< 0: greedy
-  std::int32_t top_k = 40;         ///< 0: off
-  float top_p = 0.95f;             ///< 1: off
-  float min_p = 0.05f;             ///< 0: off
-  float repeat_penalty = 1.0f;     ///< 1: off
-  float frequency_penalty = 0.0f;  ///< 0: off
-  float presence_penalty = 0.0f;   ///< 0: off
+  float temperature = 0.8f;          ///< 0: greedy
+  std::int32_t top_k = 40;           ///< 0: off
+  float top_p = 0.95f;               ///< 1: off
+  float min_p = 0.05f;               ///< 0: off
+  float repeat_penalty = 1.0f;       ///< 1: off
+  float frequency_penalty = 0.0f;    ///< 0: off
+  float presence_penalty = 0.0f;     ///< 0: off
   std::int32_t penalty_last_n = 64;  ///< how many of the latest tokens the penalties look at; 0: none, -1: all
-  std::uint64_t seed = 0;          ///< same seed, same logits: same tokens, on every platform
+  std::uint64_t seed = 0;            ///< same seed, same logits: same tokens, on every platform
 };
 
 /// A sampler chain stated at run time. The same stages and the same results as Chain.
@@ -111,7 +111,8 @@ class SamplerChain {
   [[nodiscard]] static Expected<SamplerChain> make(const SamplingParams& params, std::size_t vocabulary) {
     std::vector<AnyStage> stages;
     const Penalties penalties{params.repeat_penalty, params.frequency_penalty, params.presence_penalty, params.penalty_last_n};
-    if (params.repeat_penalty != 1 || params.frequency_penalty != 0 || params.presence_penalty != 0) stages.emplace_back(penalties);
+    if (params.repeat_penalty != 1 || params.frequency_penalty != 0 || params.presence_penalty != 0)
+      stages.emplace_back(penalties);
     if (params.temperature == 0) return make(std::move(stages), Greedy{}, vocabulary, params.seed);
     if (params.top_k > 0) stages.emplace_back(TopK{params.top_k});
     if (params.top_p != 1) stages.emplace_back(TopP{.p = params.top_p});

@@ -49,9 +49,12 @@ struct Penalties {
   std::int32_t last_n = 64;
 
   [[nodiscard]] Expected<void> check() const {
-    NIHAO_CHECK(detail::check_parameter(repeat > 0 && repeat < 1e6f, name, "repeat is above 0 and below 1e6", static_cast<double>(repeat)));
-    NIHAO_CHECK(detail::check_parameter(frequency > -1e6f && frequency < 1e6f, name, "frequency is finite, within 1e6", static_cast<double>(frequency)));
-    NIHAO_CHECK(detail::check_parameter(presence > -1e6f && presence < 1e6f, name, "presence is finite, within 1e6", static_cast<double>(presence)));
+    NIHAO_CHECK(detail::check_parameter(repeat > 0 && repeat < 1e6f, name, "repeat is above 0 and below 1e6",
+                                        static_cast<double>(repeat)));
+    NIHAO_CHECK(detail::check_parameter(frequency > -1e6f && frequency < 1e6f, name, "frequency is finite, within 1e6",
+                                        static_cast<double>(frequency)));
+    NIHAO_CHECK(detail::check_parameter(presence > -1e6f && presence < 1e6f, name, "presence is finite, within 1e6",
+                                        static_cast<double>(presence)));
     return detail::check_parameter(last_n >= -1, name, "last_n is -1 or more", static_cast<double>(last_n));
   }
 
