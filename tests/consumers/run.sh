@@ -14,6 +14,7 @@ if [ ${#compilers[@]} -eq 0 ]; then
   done
 fi
 mkdir -p "$work"
+work=$(cd "$work" && pwd)
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 

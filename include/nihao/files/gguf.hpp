@@ -84,7 +84,7 @@ class Gguf {
       paths.push_back(name->path(i));
       if (i == name->number) {
         shards.push_back(std::move(files[0]));
-        parts.push_back(std::move(first));
+        parts.push_back(std::move(first));  // NOLINT(bugprone-use-after-move): i passes its number once
         continue;
       }
       NIHAO_TRY(auto shard, MappedFile::open(paths.back()));
