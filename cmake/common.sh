@@ -38,6 +38,10 @@ need_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
+# A compiler cache serves every checkout of the project: paths inside it do not count.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$nihao_root}
+export CCACHE_NOHASHDIR=1
+
 # How many compilers to run: one a core, but 1.5 GiB of memory for each. CMAKE_BUILD_PARALLEL_LEVEL overrides.
 nihao_jobs() {
   local jobs by_memory

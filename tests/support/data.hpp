@@ -12,10 +12,14 @@
 
 namespace nihao::test {
 
+/// The checkout's folder. Defined in main.cpp, the one unit that is compiled with the path (so that a compiler cache serves the
+/// others in every checkout).
+extern const char* const source_dir;
+
 /// The path of `relative` under the test data, or nothing.
 inline std::optional<std::filesystem::path> data(const std::string& relative) {
   namespace fs = std::filesystem;
-  std::vector<fs::path> roots{fs::path(NIHAO_SOURCE_DIR) / ".." / "shared"};
+  std::vector<fs::path> roots{fs::path(source_dir) / ".." / "shared"};
   if (const char* env = std::getenv("NIHAO_TEST_DATA")) roots.emplace_back(env);
   for (const fs::path& root : roots) {
     std::error_code ignored;
