@@ -61,7 +61,6 @@
 // Numeric code
 #define PI poisoned by numeric code
 #define EPS poisoned by numeric code
-#define N poisoned by numeric code
 #define TRUE poisoned by C
 #define FALSE poisoned by C
 #define IN poisoned by annotations

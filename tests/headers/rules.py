@@ -65,7 +65,7 @@ def main():
         if not text.startswith(("//", "/*")):
             breach(1, "a header opens with a comment that says what it is")
         if path.suffix == ".hpp" and "#pragma once" not in text:
-            breach(1, "no #pragma once")
+            breach(1, "no #pragma once (what is included many times is named .inl)")
         if folder and folder not in LAYERS:
             breach(1, f"the folder {folder}/ has no place in the order (tests/headers/rules.py)")
 
