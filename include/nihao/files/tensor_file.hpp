@@ -31,14 +31,15 @@ struct TensorInfo {
   [[nodiscard]] std::uint64_t elements() const noexcept { return shape[0] * shape[1] * shape[2] * shape[3]; }
 };
 
-/// The tensors of a model, from one file or several shards, found by name. Owns the mappings that the views point into; a
-/// model read from the host's bytes owns nothing.
+/// The tensors of a model, from one file or several shards, found by name. Owns what the views point into: the mappings, and
+/// memory that the reader had to make (names that the file escapes, tensors that it does not align). A model read from the
+/// host's bytes owns no mapping.
 class TensorFile {
  public:
   TensorFile() = default;
   /// `tensors` may be in any order; names are unique (the reader has checked).
-  TensorFile(std::vector<TensorInfo> tensors, std::vector<MappedFile> mappings)
-      : tensors_(std::move(tensors)), mappings_(std::move(mappings)) {
+  TensorFile(std::vector<TensorInfo> tensors, std::vector<MappedFile> mappings, std::vector<PageBuffer> buffers = {})
+      : tensors_(std::move(tensors)), mappings_(std::move(mappings)), buffers_(std::move(buffers)) {
     by_name_.resize(tensors_.size());
     for (std::uint32_t i = 0; i < by_name_.size(); ++i) by_name_[i] = i;
     std::sort(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return tensors_[a].name < tensors_[b].name; });
@@ -60,6 +61,7 @@ class TensorFile {
   std::vector<TensorInfo> tensors_;
   std::vector<std::uint32_t> by_name_;
   std::vector<MappedFile> mappings_;
+  std::vector<PageBuffer> buffers_;
 };
 
 }  // namespace nihao
