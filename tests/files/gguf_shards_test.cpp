@@ -1,7 +1,9 @@
 #include "nihao/files/gguf.hpp"
 #include "nihao/files/gguf_writer.hpp"
+#include "support/data.hpp"
 #include "support/temp_folder.hpp"
 
+#include <cstring>
 #include <doctest/doctest.h>
 #include <string>
 #include <vector>
@@ -71,6 +73,23 @@ TEST_CASE("shards that do not belong together are refused") {
   CHECK(Gguf::open(first).has_value());
   save(first, shard(0, 2, "a", 7, true));
   CHECK(Gguf::open(first).error().what == "split.tensors.count is 7, the shards hold 2");
+}
+
+TEST_CASE("a file of holes does not keep the reader busy") {
+  const test::TempFolder folder;
+  const std::string path = folder.path("holes.gguf");
+  GgufWriter writer;
+  const std::uint64_t count = std::uint64_t{1} << 36;  // empty strings: 512 GiB of zeros
+  std::vector<std::byte> value(12);
+  const auto type = GgufType::string;
+  std::memcpy(value.data(), &type, 4);
+  std::memcpy(value.data() + 4, &count, 8);
+  writer.add_raw("zeros", GgufType::array, value);
+  save(path, writer.bytes());
+  std::error_code failed;
+  std::filesystem::resize_file(path, std::uint64_t{1} << 40, failed);
+  if (failed) NIHAO_SKIP("a file system with sparse files of 1 TiB");
+  CHECK(Gguf::open(path).error().code == ErrorCode::limit);
 }
 
 TEST_CASE("shards are read from memory, all of them and in order") {

@@ -141,13 +141,13 @@ class Gguf {
     return entry == nullptr ? Expected<T>(fallback) : entry->template as<T>();
   }
 
-  /// An array of strings, as views of the file. Errors: missing, mismatch, limit.
+  /// An array of strings, as views of the file. Errors: missing, mismatch.
   [[nodiscard]] Expected<std::vector<std::string_view>> strings(std::string_view key) const {
     NIHAO_TRY(const Entry* entry, require(key));
     return entry->strings();
   }
 
-  /// An array of numbers or of bools, each converted where it fits. Errors: missing, mismatch, limit.
+  /// An array of numbers or of bools, each converted where it fits. Errors: missing, mismatch.
   template <class T>
   [[nodiscard]] Expected<std::vector<T>> array(std::string_view key) const {
     static_assert(GgufScalar<T> && !std::same_as<T, std::string_view>, "Gguf::array reads bools and numbers; strings() reads strings.");
@@ -263,8 +263,9 @@ class Gguf {
     NIHAO_CHECK(reader.expect_items(tensor_count, 8 + 1 + 4 + 8 + 4 + 8, "the list of tensors"));
     NIHAO_CHECK(reader.expect_items(entry_count, 8 + 1 + 4 + 1, "the metadata"));
 
+    std::uint64_t items_left = gguf_max_items;
     for (std::uint64_t i = 0; i < entry_count; ++i) {
-      NIHAO_TRY(auto entry, read_entry(reader));
+      NIHAO_TRY(auto entry, read_entry(reader, items_left));
       part.entries.push_back(entry);
     }
     NIHAO_TRY(part.by_key, sorted(part.entries, &Entry::key, "metadata key"));
@@ -317,12 +318,12 @@ class Gguf {
     return static_cast<GgufType>(type);
   }
 
-  static Expected<Entry> read_entry(ByteReader& reader) {
+  static Expected<Entry> read_entry(ByteReader& reader, std::uint64_t& items_left) {
     NIHAO_TRY(const auto key, read_name(reader, "a metadata key"));
-    return in(concat("metadata key \"", printable(key), "\""), read_value(reader, key));
+    return in(concat("metadata key \"", printable(key), "\""), read_value(reader, key, items_left));
   }
 
-  static Expected<Entry> read_value(ByteReader& reader, std::string_view key) {
+  static Expected<Entry> read_value(ByteReader& reader, std::string_view key, std::uint64_t& items_left) {
     NIHAO_TRY(const GgufType type, read_type(reader));
     Entry entry{key, type, type, 1, {}, 0};
     if (type == GgufType::array) {
@@ -337,15 +338,20 @@ class Gguf {
     }
     entry.offset = reader.offset();
     ByteReader start = reader;
-    NIHAO_CHECK(skip_items(reader, entry.item_type, entry.count, 1));
+    NIHAO_CHECK(skip_items(reader, entry.item_type, entry.count, 1, items_left));
     NIHAO_TRY(entry.bytes, start.bytes(reader.offset() - entry.offset, "the value"));
     return entry;
   }
 
   /// Moves over `count` values of one type, checking all of them. A count is first held against the bytes left.
-  static Expected<void> skip_items(ByteReader& reader, GgufType type, std::uint64_t count, int depth) {
-    if (const std::size_t size = gguf_type_size(type)) {
-      NIHAO_CHECK(reader.expect_items(count, size, "the value"));
+  static Expected<void> skip_items(ByteReader& reader, GgufType type, std::uint64_t count, int depth, std::uint64_t& items_left) {
+    const std::size_t size = gguf_type_size(type);
+    NIHAO_CHECK(reader.expect_items(count, size != 0 ? size : type == GgufType::string ? 8 : 4 + 8, "the value"));
+    if (count > items_left) {
+      return Error{ErrorCode::limit, concat("the file's arrays have more than ", gguf_max_items, " items"), concat("byte ", reader.offset())};
+    }
+    items_left -= count;
+    if (size != 0) {
       const std::size_t at = reader.offset();
       NIHAO_TRY(const auto bytes, reader.bytes(count * size, "the value"));
       if (type != GgufType::boolean) return {};
@@ -355,21 +361,19 @@ class Gguf {
       return Error{ErrorCode::malformed, "a bool is neither 0 nor 1", concat("byte ", place)};
     }
     if (type == GgufType::string) {
-      NIHAO_CHECK(reader.expect_items(count, 8, "the array of strings"));
       for (std::uint64_t i = 0; i < count; ++i) {
-        NIHAO_TRY(const auto size, reader.read<std::uint64_t>("a string's length"));
-        NIHAO_CHECK(reader.bytes(size, "a string"));
+        NIHAO_TRY(const auto length, reader.read<std::uint64_t>("a string's length"));
+        NIHAO_CHECK(reader.bytes(length, "a string"));
       }
       return {};
     }
     if (depth >= max_array_depth) {
       return Error{ErrorCode::limit, concat("arrays nested deeper than ", max_array_depth), concat("byte ", reader.offset())};
     }
-    NIHAO_CHECK(reader.expect_items(count, 4 + 8, "the array of arrays"));
     for (std::uint64_t i = 0; i < count; ++i) {
       NIHAO_TRY(const GgufType item_type, read_type(reader));
       NIHAO_TRY(const auto items, reader.read<std::uint64_t>("an array's length"));
-      NIHAO_CHECK(skip_items(reader, item_type, items, depth + 1));
+      NIHAO_CHECK(skip_items(reader, item_type, items, depth + 1, items_left));
     }
     return {};
   }

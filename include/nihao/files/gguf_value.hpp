@@ -48,7 +48,8 @@ inline constexpr std::uint32_t gguf_type_count = 13;
 template <class T>
 concept GgufScalar = std::integral<T> || std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::string_view>;
 
-/// Arrays of more items than this are refused by the accessors that copy them (the largest vocabularies have 2^18 tokens).
+/// The most items that a file's arrays may have in all, nested ones included: a bound on the work of opening a file that is
+/// mostly holes. (A vocabulary of 2^18 tokens brings some 2^20: tokens, scores, types, merges.)
 inline constexpr std::uint64_t gguf_max_items = std::uint64_t{1} << 26;
 
 /// One key and its value. Everything is a view of the file; the reader has checked that the bytes have the type's form.
@@ -68,13 +69,12 @@ struct GgufEntry {
     return convert<T>(type, bytes);
   }
 
-  /// The items of an array of numbers or bools, converted as by as(). Errors: mismatch, limit.
+  /// The items of an array of numbers or bools, converted as by as(). Errors: mismatch.
   template <GgufScalar T>
     requires(!std::same_as<T, std::string_view>)
   [[nodiscard]] Expected<std::vector<T>> items() const {
     const std::size_t size = gguf_type_size(item_type);
     if (type != GgufType::array || size == 0) return mismatch(concat("an array of ", type_name<T>()));
-    if (count > gguf_max_items) return too_many();
     std::vector<T> out;
     out.reserve(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < count; ++i) {
@@ -84,10 +84,9 @@ struct GgufEntry {
     return out;
   }
 
-  /// The items of an array of strings, as views of the file. Errors: mismatch, limit.
+  /// The items of an array of strings, as views of the file. Errors: mismatch.
   [[nodiscard]] Expected<std::vector<std::string_view>> strings() const {
     if (type != GgufType::array || item_type != GgufType::string) return mismatch("an array of strings");
-    if (count > gguf_max_items) return too_many();
     std::vector<std::string_view> out;
     out.reserve(static_cast<std::size_t>(count));
     for_each_string([&](std::string_view item) { return out.push_back(item), true; });
@@ -136,10 +135,6 @@ struct GgufEntry {
     std::string what = concat("wanted ", wanted, ", the file has ", type == GgufType::array ? "an array of " : "", to_string(item_type));
     if (type != GgufType::array) what += concat(" ", describe());
     return Error{ErrorCode::mismatch, std::move(what), concat("metadata key \"", printable(key), "\"")};
-  }
-  [[nodiscard]] Error too_many() const {
-    return Error{ErrorCode::limit, concat("the array has ", count, " items, the limit is ", gguf_max_items),
-                 concat("metadata key \"", printable(key), "\"")};
   }
 
   /// Calls f(item) until it returns false. The reader has checked every length.

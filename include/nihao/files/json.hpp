@@ -202,6 +202,10 @@ struct JsonRead<T> {
 [[nodiscard]] inline Expected<Json> parse_json(std::string_view text, std::size_t max_depth = json_max_depth) {
   static constexpr char nothing[] = "";
   if (text.empty()) text = {nothing, 0};
+  // The parser takes a zero byte for the end of the text; JSON has none, and what follows would go unread.
+  if (const auto zero = text.find('\0'); zero != text.npos) {
+    return Error{ErrorCode::malformed, "not JSON: a zero byte", concat("byte ", zero)};
+  }
   detail::JsonBuilder builder(text, max_depth);
   const detail::JsonCursor begin(text.data(), builder.seen()), end(text.data() + text.size(), builder.seen());
   const bool complete = Json::sax_parse(begin, end, &builder);

@@ -129,7 +129,7 @@ class Safetensors {
   }
 
  private:
-  // The specification's limit for the header.
+  // The specification's limit for the header; an index is held to it too.
   static constexpr std::uint64_t max_header_bytes = 100'000'000;
   static constexpr std::uint64_t max_values = std::uint64_t{1} << 28;
   static constexpr std::size_t max_rank = 16;
@@ -153,6 +153,9 @@ class Safetensors {
   /// The index maps every tensor to a file beside it: {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}.
   static Expected<Safetensors> open_index(const std::string& path) {
     NIHAO_TRY(const MappedFile index, MappedFile::open(path));
+    if (index.bytes().size() > max_header_bytes) {
+      return Error{ErrorCode::limit, concat("an index of ", index.bytes().size(), " bytes, the limit is ", max_header_bytes), path};
+    }
     const std::string_view text(reinterpret_cast<const char*>(index.bytes().data()), index.bytes().size());
     NIHAO_TRY(const Json json, in(path, parse_json(text, 8)));
     const Json* map = json_find(json, "weight_map");
