@@ -13,6 +13,11 @@
 #define NIHAO_HAS_EXCEPTIONS 0
 #endif
 
+// Set by the CMake target nihao::compiled: what it has compiled is not instantiated again.
+#if !defined(NIHAO_COMPILED)
+#define NIHAO_COMPILED 0
+#endif
+
 #define NIHAO_ALWAYS_INLINE inline __attribute__((always_inline))
 #define NIHAO_NOINLINE __attribute__((noinline))
 

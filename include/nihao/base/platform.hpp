@@ -13,6 +13,8 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -115,6 +117,28 @@ class PageBuffer {
   std::size_t mapped_ = 0;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+/// A thread that says whether it could be started, where std::thread would throw. Joined on destruction.
+class Thread {
+ public:
+  Thread() noexcept = default;
+  /// Runs `entry(argument)`. False from `running()` if the system refused.
+  Thread(void* (*entry)(void*), void* argument) noexcept { running_ = ::pthread_create(&thread_, nullptr, entry, argument) == 0; }
+  Thread(Thread&& other) noexcept : thread_(other.thread_), running_(std::exchange(other.running_, false)) {}
+  Thread& operator=(Thread&& other) noexcept {
+    std::swap(thread_, other.thread_);
+    std::swap(running_, other.running_);
+    return *this;
+  }
+  ~Thread() {
+    if (running_) ::pthread_join(thread_, nullptr);
+  }
+  [[nodiscard]] bool running() const noexcept { return running_; }
+
+ private:
+  pthread_t thread_{};
+  bool running_ = false;
 };
 
 /// The largest resident size this process has had, in bytes.

@@ -1,0 +1,98 @@
+// Scaled dot-product attention over cached keys and values, causal, grouped heads, optional sliding window: the plain definition.
+// Vaswani et al. 2017, arXiv:1706.03762; grouped queries: Ainslie et al. 2023, arXiv:2305.13245.
+#pragma once
+
+#include "../base/tensor.hpp"
+#include "kv_view.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace nihao {
+
+/// What the attention of a layer is, beside its tensors.
+struct AttentionShape {
+  std::uint32_t heads, kv_heads, head_dim;  ///< heads % kv_heads == 0; query head h reads kv head h / (heads / kv_heads)
+  float scale;                              ///< of the scores
+  std::uint32_t window = 0;                 ///< a position sees this many, itself included; 0: all before it
+};
+
+/// The first position that position p sees.
+[[nodiscard]] constexpr std::int64_t first_visible(std::int64_t p, std::uint32_t window) noexcept {
+  return window == 0 || p < static_cast<std::int64_t>(window) ? 0 : p - static_cast<std::int64_t>(window) + 1;
+}
+
+/// The key (or value) of one position, as floats: what the stored form says.
+inline void read_key(const KvView& kv, std::size_t head, std::int64_t position, std::span<float> out) noexcept;
+inline void read_value(const KvView& kv, std::size_t head, std::int64_t position, std::span<float> out) noexcept;
+
+namespace detail {
+template <class T>
+T stored(const std::byte* part, std::size_t index) noexcept {
+  T value;
+  std::memcpy(&value, part + index * sizeof(T), sizeof(T));
+  return value;
+}
+// Value i of position p (0 to 15) of one part; `at` is its index in the codes.
+inline float read_part(const KvLayout& layout, const std::byte* part, std::size_t at, std::size_t i, std::size_t p) noexcept {
+  switch (layout.type) {
+    case KvType::f32: return stored<float>(part, at);
+    case KvType::f16: return to_float(stored<f16>(part, at));
+    case KvType::bf16: return to_float(stored<bf16>(part, at));
+    case KvType::q8_0: break;
+  }
+  const float scale = to_float(stored<f16>(part, i / 32 * kv_block + p));
+  return scale * static_cast<float>(stored<std::int8_t>(part + layout.scales() * kv_block * 2, at));
+}
+}  // namespace detail
+
+inline void read_key(const KvView& kv, std::size_t head, std::int64_t position, std::span<float> out) noexcept {
+  const auto p = static_cast<std::size_t>(position);
+  const std::byte* part = kv.keys(p / kv_block, head);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = detail::read_part(kv.layout, part, i * kv_block + p % kv_block, i, p % kv_block);
+}
+inline void read_value(const KvView& kv, std::size_t head, std::int64_t position, std::span<float> out) noexcept {
+  const auto p = static_cast<std::size_t>(position);
+  const std::byte* part = kv.values(p / kv_block, head);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = detail::read_part(kv.layout, part, p % kv_block * out.size() + i, i, p % kv_block);
+}
+
+namespace reference {
+
+/// One query row at `position`: q and out are [heads * head_dim]. `probabilities`, if not null, receives [heads][position + 1].
+inline void attention(const AttentionShape& shape, const KvView& kv, std::int64_t position, std::span<const float> q,
+                      std::span<float> out, std::vector<std::vector<float>>* probabilities = nullptr) {
+  const std::size_t d = shape.head_dim, group = shape.heads / shape.kv_heads;
+  std::vector<float> row(d);
+  for (std::size_t h = 0; h < shape.heads; ++h) {
+    std::vector<double> score(static_cast<std::size_t>(position) + 1, -INFINITY);
+    double most = -INFINITY;
+    for (std::int64_t p = first_visible(position, shape.window); p <= position; ++p) {
+      read_key(kv, h / group, p, row);
+      double dot = 0;
+      for (std::size_t i = 0; i < d; ++i) dot += static_cast<double>(q[h * d + i]) * static_cast<double>(row[i]);
+      score[static_cast<std::size_t>(p)] = dot * static_cast<double>(shape.scale);
+      most = std::max(most, score[static_cast<std::size_t>(p)]);
+    }
+    double total = 0;
+    for (double& s : score) total += s = std::exp(s - most);
+    std::vector<double> sum(d, 0.0);
+    for (std::size_t p = 0; p < score.size(); ++p) {
+      if (score[p] == 0) continue;
+      read_value(kv, h / group, static_cast<std::int64_t>(p), row);
+      for (std::size_t i = 0; i < d; ++i) sum[i] += score[p] / total * static_cast<double>(row[i]);
+    }
+    for (std::size_t i = 0; i < d; ++i) out[h * d + i] = static_cast<float>(sum[i]);
+    if (probabilities != nullptr) {
+      auto& to = probabilities->emplace_back();
+      for (const double s : score) to.push_back(static_cast<float>(s / total));
+    }
+  }
+}
+
+}  // namespace reference
+}  // namespace nihao

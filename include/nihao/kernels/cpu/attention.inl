@@ -1,0 +1,310 @@
+namespace nihao::simd {
+inline namespace NIHAO_ABI {
+namespace NIHAO_ISA_NAMESPACE {
+
+// --- stored keys and values to floats ----------------------------------------------------------------------------------------
+
+template <class T>
+NIHAO_ALWAYS_INLINE void widen(const void* from, std::size_t n, float* to) noexcept {  // n is a multiple of 16
+  const T* p = static_cast<const T*>(from);
+  for (std::size_t i = 0; i < n; i += 16) store(to + i, load(p + i));
+}
+
+// Keys of one block: [d][16] floats.
+inline void expand_keys(const KvLayout& layout, const std::byte* part, float* to) noexcept {
+  const std::size_t n = layout.head_dim * kv_block;
+  switch (layout.type) {
+    case KvType::f32: return widen<float>(part, n, to);
+    case KvType::f16: return widen<f16>(part, n, to);
+    case KvType::bf16: return widen<bf16>(part, n, to);
+    case KvType::q8_0: break;
+  }
+  const f16* scales = reinterpret_cast<const f16*>(part);
+  const std::int8_t* codes = reinterpret_cast<const std::int8_t*>(part + layout.scales() * kv_block * 2);
+  for (std::size_t i = 0; i < layout.head_dim; ++i) store(to + i * 16, mul(load(scales + i / 32 * 16), load(codes + i * 16)));
+}
+
+// Values of one block: [16][padded] floats. Padding is left as it is: no lane of it is ever stored.
+template <class T>
+NIHAO_ALWAYS_INLINE void expand_value_rows(const std::byte* part, std::size_t d, std::size_t padded, float* to) noexcept {
+  const T* from = reinterpret_cast<const T*>(part);
+  if (padded == d) return widen<T>(from, kv_block * d, to);
+  for (std::size_t p = 0; p < kv_block; ++p)
+    for (std::size_t i = 0; i < d; ++i) to[p * padded + i] = to_float(from[p * d + i]);
+}
+inline void expand_values(const KvLayout& layout, const std::byte* part, std::size_t padded, float* to) noexcept {
+  const std::size_t d = layout.head_dim;
+  switch (layout.type) {
+    case KvType::f32: return expand_value_rows<float>(part, d, padded, to);
+    case KvType::f16: return expand_value_rows<f16>(part, d, padded, to);
+    case KvType::bf16: return expand_value_rows<bf16>(part, d, padded, to);
+    case KvType::q8_0: break;
+  }
+  const f16* scales = reinterpret_cast<const f16*>(part);
+  const std::int8_t* codes = reinterpret_cast<const std::int8_t*>(part + layout.scales() * kv_block * 2);
+  for (std::size_t p = 0; p < kv_block; ++p)
+    for (std::size_t g = 0; g < layout.scales(); ++g) {
+      const float scale = to_float(scales[g * kv_block + p]);
+      std::size_t i = g * 32;
+      const std::size_t end = i + 32 < d ? i + 32 : d;
+      for (; i + 16 <= end; i += 16) store(to + p * padded + i, mul(set1(scale), load(codes + p * d + i)));
+      for (; i < end; ++i) to[p * padded + i] = scale * static_cast<float>(codes[p * d + i]);
+    }
+}
+
+// --- one tile of 64 positions with R query rows ------------------------------------------------------------------------------
+
+struct AttentionState {
+  float* q;      // [rows][padded] scaled queries
+  float* sum;    // [rows][padded]
+  float* most;   // [rows]
+  float* total;  // [rows]
+};
+
+template <int R>
+NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::size_t d, std::size_t padded,
+                                   const AttentionState& s, std::size_t row, const std::int32_t* low, const std::int32_t* high,
+                                   float* scores) noexcept {
+  const float* q = s.q + row * padded;
+  for (std::size_t b = 0; b < attention_tile / 16; ++b) {
+    f32x16 acc[R];
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) acc[r] = zero();
+    const float* k = keys + b * 16 * d;
+    for (std::size_t i = 0; i < d; ++i) {
+      const f32x16 column = load(k + 16 * i);
+      NIHAO_UNROLL
+      for (int r = 0; r < R; ++r) acc[r] = fma(set1(q[static_cast<std::size_t>(r) * padded + i]), column, acc[r]);
+    }
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) store(scores + static_cast<std::size_t>(r) * attention_tile + 16 * b, acc[r]);
+  }
+  std::int32_t used = 0;  // positions of the tile that any row sees
+  float shrink[R];
+  for (int r = 0; r < R; ++r) {
+    float* score = scores + static_cast<std::size_t>(r) * attention_tile;
+    const std::size_t at = row + static_cast<std::size_t>(r);
+    for (std::int32_t p = 0; p < low[r]; ++p) score[p] = -INFINITY;
+    for (std::int32_t p = high[r]; p < static_cast<std::int32_t>(attention_tile); ++p) score[p] = -INFINITY;
+    const f32x16 a = load(score), b = load(score + 16), c = load(score + 32), e = load(score + 48);
+    const float tile_most = reduce_max(max(max(a, b), max(c, e)));
+    const float most = s.most[at] > tile_most ? s.most[at] : tile_most;
+    if (low[r] >= high[r]) {  // nothing here for this row: the state stays, to the bit
+      for (std::size_t p = 0; p < attention_tile; p += 16) store(score + p, zero());
+      shrink[r] = 1.0f;
+      continue;
+    }
+    used = high[r] > used ? high[r] : used;
+    const f32x16 m = set1(most);
+    const f32x16 pa = exp(sub(a, m)), pb = exp(sub(b, m)), pc = exp(sub(c, m)), pe = exp(sub(e, m));
+    store(score, pa), store(score + 16, pb), store(score + 32, pc), store(score + 48, pe);
+    float out[16];
+    store(out, exp(set1(s.most[at] - most)));
+    shrink[r] = s.most[at] == most ? 1.0f : out[0];
+    s.total[at] = std::fma(s.total[at], shrink[r], reduce_add(add(add(pa, pb), add(pc, pe))));
+    s.most[at] = most;
+  }
+  float* sum = s.sum + row * padded;
+  for (std::size_t i = 0; i < padded; i += 16) {
+    f32x16 acc[R];
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) acc[r] = mul(load(sum + static_cast<std::size_t>(r) * padded + i), set1(shrink[r]));
+    for (std::int32_t p = 0; p < used; ++p) {
+      const f32x16 v = load(values + static_cast<std::size_t>(p) * padded + i);
+      NIHAO_UNROLL
+      for (int r = 0; r < R; ++r)
+        acc[r] = fma(set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]), v, acc[r]);
+    }
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) store(sum + static_cast<std::size_t>(r) * padded + i, acc[r]);
+  }
+}
+
+// --- splits ------------------------------------------------------------------------------------------------------------------
+
+// One split for `rows`; the state is set, not added to.
+inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
+                                 const AttentionState& s, float* keys, float* values, float* scores) noexcept {
+  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
+  for (std::size_t r = 0; r < rows.count; ++r) s.most[r] = -INFINITY, s.total[r] = 0;
+  for (std::size_t i = 0; i < rows.count * padded; i += 16) store(s.sum + i, zero());
+  const std::int64_t earliest = first_visible(rows.position[rows.first / rows.group], shape.window);
+  const std::int64_t latest = rows.position[(rows.first + rows.count - 1) / rows.group];
+  for (std::size_t t = 0; t < attention_split / attention_tile; ++t) {
+    const auto start = static_cast<std::int64_t>(split * attention_split + t * attention_tile);
+    if (start > latest) break;
+    if (start + static_cast<std::int64_t>(attention_tile) <= earliest) continue;
+    for (std::size_t b = 0; b < attention_tile / kv_block; ++b) {
+      const std::size_t block = static_cast<std::size_t>(start) / kv_block + b;
+      if (static_cast<std::int64_t>(block * kv_block) > latest) break;
+      expand_keys(kv.layout, kv.keys(block, rows.kv_head), keys + b * 16 * d);
+      expand_values(kv.layout, kv.values(block, rows.kv_head), padded, values + b * 16 * padded);
+    }
+    for (std::size_t r = 0; r < rows.count;) {
+      const std::size_t left = rows.count - r;
+      const std::size_t step = left >= 8 && tile_tokens >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      std::int32_t low[8], high[8];
+      for (std::size_t i = 0; i < step; ++i) {
+        const std::int64_t p = rows.position[(rows.first + r + i) / rows.group];
+        const std::int64_t from = first_visible(p, shape.window) - start, to = p + 1 - start;
+        low[i] = static_cast<std::int32_t>(from < 0 ? 0 : from > 64 ? 64 : from);
+        high[i] = static_cast<std::int32_t>(to < 0 ? 0 : to > 64 ? 64 : to);
+      }
+      if constexpr (tile_tokens >= 8)
+        if (step == 8) attention_step<8>(keys, values, d, padded, s, r, low, high, scores);
+      if (step == 4) attention_step<4>(keys, values, d, padded, s, r, low, high, scores);
+      if (step == 2) attention_step<2>(keys, values, d, padded, s, r, low, high, scores);
+      if (step == 1) attention_step<1>(keys, values, d, padded, s, r, low, high, scores);
+      r += step;
+    }
+  }
+}
+
+inline void scale_queries(const AttentionShape& shape, const AttentionRows& rows, float* q) noexcept {
+  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    const std::size_t row = rows.first + r;
+    const float* from = rows.q + row / rows.group * rows.q_stride + (rows.kv_head * rows.group + row % rows.group) * d;
+    for (std::size_t i = 0; i < d; ++i) q[r * padded + i] = from[i] * shape.scale;
+  }
+}
+
+// Adds a split's result (sum, most, total) of one row to those so far. Both must have seen something.
+inline void merge_split(float* sum, float& most, float& total, const float* split_sum, float split_most, float split_total,
+                        std::size_t padded) noexcept {
+  const float top = most > split_most ? most : split_most;
+  float factors[16];
+  store(factors, exp(set1(most - top)));
+  const float old_factor = most == top ? 1.0f : factors[0];
+  store(factors, exp(set1(split_most - top)));
+  const float new_factor = split_most == top ? 1.0f : factors[0];
+  for (std::size_t i = 0; i < padded; i += 16)
+    store(sum + i, fma(load(split_sum + i), set1(new_factor), mul(load(sum + i), set1(old_factor))));
+  total = std::fma(split_total, new_factor, total * old_factor);
+  most = top;
+}
+
+inline void write_row(const AttentionShape& shape, const AttentionRows& rows, std::size_t r, const float* sum,
+                      float total) noexcept {
+  const std::size_t d = shape.head_dim, row = rows.first + r;
+  float* out = rows.out + row / rows.group * rows.out_stride + (rows.kv_head * rows.group + row % rows.group) * d;
+  const f32x16 divisor = set1(total);
+  for (std::size_t i = 0; i < d; i += 16) {
+    const int n = d - i < 16 ? static_cast<int>(d - i) : 16;
+    store(out + i, div(load(sum + i), divisor), n);
+  }
+}
+
+/// All splits of `rows`, in order. scratch: attention_scratch(head_dim) floats.
+inline void attention(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, float* scratch) noexcept {
+  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
+  float* keys = scratch;
+  float* values = keys + attention_tile * padded;
+  float* scores = values + attention_tile * padded;
+  AttentionState s;
+  s.q = scores + 8 * attention_tile;
+  s.sum = s.q + attention_rows * padded;
+  float* all = s.sum + attention_rows * padded;
+  s.most = all + attention_rows * padded;
+  s.total = s.most + attention_rows;
+  float* all_most = s.total + attention_rows;
+  float* all_total = all_most + attention_rows;
+  scale_queries(shape, rows, s.q);
+  const auto earliest = static_cast<std::size_t>(first_visible(rows.position[rows.first / rows.group], shape.window));
+  const auto latest = static_cast<std::size_t>(rows.position[(rows.first + rows.count - 1) / rows.group]);
+  for (std::size_t r = 0; r < rows.count; ++r) all_total[r] = 0;
+  for (std::size_t split = earliest / attention_split; split <= latest / attention_split; ++split) {
+    attention_split_rows(shape, kv, rows, split, s, keys, values, scores);
+    for (std::size_t r = 0; r < rows.count; ++r) {
+      if (s.total[r] == 0) continue;  // nothing visible in this split
+      float* sum = all + r * padded;
+      if (all_total[r] == 0) {
+        for (std::size_t i = 0; i < padded; i += 16) store(sum + i, load(s.sum + r * padded + i));
+        all_most[r] = s.most[r], all_total[r] = s.total[r];
+      } else {
+        merge_split(sum, all_most[r], all_total[r], s.sum + r * padded, s.most[r], s.total[r], padded);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < rows.count; ++r) write_row(shape, rows, r, all + r * padded, all_total[r]);
+}
+
+/// One split of `rows` to partial[row][attention_partial(head_dim)], for a later attention_merge.
+inline void attention_one_split(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
+                                float* partial, float* scratch) noexcept {
+  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
+  float* keys = scratch;
+  float* values = keys + attention_tile * padded;
+  float* scores = values + attention_tile * padded;
+  AttentionState s;
+  s.q = scores + 8 * attention_tile;
+  s.sum = s.q + attention_rows * padded;
+  s.most = s.sum + 2 * attention_rows * padded;
+  s.total = s.most + attention_rows;
+  scale_queries(shape, rows, s.q);
+  attention_split_rows(shape, kv, rows, split, s, keys, values, scores);
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    float* to = partial + r * attention_partial(d);
+    for (std::size_t i = 0; i < padded; i += 16) store(to + i, load(s.sum + r * padded + i));
+    to[padded] = s.most[r], to[padded + 1] = s.total[r];
+  }
+}
+
+/// Merges `splits` partial results, [split][rows][attention_partial], in order, and writes the rows. The first is overwritten.
+inline void attention_merge(const AttentionShape& shape, const AttentionRows& rows, std::size_t splits, float* partial) noexcept {
+  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16, size = attention_partial(d);
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    float* all = nullptr;
+    for (std::size_t split = 0; split < splits; ++split) {
+      float* part = partial + (split * rows.count + r) * size;
+      if (part[padded + 1] == 0) continue;
+      if (all == nullptr) all = part;
+      else merge_split(all, all[padded], all[padded + 1], part, part[padded], part[padded + 1], padded);
+    }
+    write_row(shape, rows, r, all, all[padded + 1]);
+  }
+}
+
+// --- storing keys and values -------------------------------------------------------------------------------------------------
+
+// One position of one head into its block: x is [head_dim], `part` the keys or the values, `step` and `at` say where value i goes
+// (at + i * step).
+inline void store_part(const KvLayout& layout, std::byte* part, const float* x, std::size_t at, std::size_t step,
+                       std::size_t p) noexcept {
+  const std::size_t d = layout.head_dim;
+  switch (layout.type) {
+    case KvType::f32:
+      for (std::size_t i = 0; i < d; ++i) reinterpret_cast<float*>(part)[at + i * step] = x[i];
+      return;
+    case KvType::f16:
+      for (std::size_t i = 0; i < d; i += 16) {
+        f16 half[16];
+        const int n = d - i < 16 ? static_cast<int>(d - i) : 16;
+        store_f16(half, load(x + i, n));
+        for (int j = 0; j < n; ++j) reinterpret_cast<f16*>(part)[at + (i + static_cast<std::size_t>(j)) * step] = half[j];
+      }
+      return;
+    case KvType::bf16:
+      for (std::size_t i = 0; i < d; ++i) reinterpret_cast<bf16*>(part)[at + i * step] = to_bf16(x[i]);
+      return;
+    case KvType::q8_0: break;
+  }
+  f16* scales = reinterpret_cast<f16*>(part);
+  std::int8_t* codes = reinterpret_cast<std::int8_t*>(part + layout.scales() * kv_block * 2);
+  for (std::size_t g = 0; g < layout.scales(); ++g) {
+    const std::size_t end = (g + 1) * 32 < d ? (g + 1) * 32 : d;
+    float most = 0;
+    for (std::size_t i = g * 32; i < end; ++i) most = std::fabs(x[i]) > most ? std::fabs(x[i]) : most;
+    const f16 scale = to_f16(most / 127.0f);
+    scales[g * 16 + p] = scale;
+    const float inverse = to_float(scale) > 0 ? 1.0f / to_float(scale) : 0.0f;
+    for (std::size_t i = g * 32; i < end; ++i) {
+      const float q = std::nearbyint(x[i] * inverse);
+      codes[at + i * step] = static_cast<std::int8_t>(q > 127.0f ? 127.0f : q > -127.0f ? q : -127.0f);
+    }
+  }
+}
+
+}  // namespace NIHAO_ISA_NAMESPACE
+}  // namespace NIHAO_ABI
+}  // namespace nihao::simd

@@ -1,0 +1,204 @@
+// The matmul on tiles: one order of sums for one token and for many, so that both give the same bits.
+namespace nihao::simd {
+inline namespace NIHAO_ABI {
+namespace NIHAO_ISA_NAMESPACE {
+
+// --- codes<B, S>(tile): the codes of group S of 32-block B, as bytes below 128 (for Q8_0: signed bytes) -----------------------
+
+template <int Half>
+NIHAO_ALWAYS_INLINE u8x64 nibbles(const std::uint8_t* q) noexcept {
+  if constexpr (Half == 0) return bit_and(load_u8(q), set1_u8(15));
+  else return bit_and(shr16<4>(load_u8(q)), set1_u8(15));
+}
+// Bits [From, From + Count) of each byte, moved to bit 4 and up.
+template <int From, int Count>
+NIHAO_ALWAYS_INLINE u8x64 upper_bits(const std::uint8_t* h) noexcept {
+  const u8x64 mask = set1_u8(((1 << Count) - 1) << 4);
+  if constexpr (From < 4) return bit_and(shl16<4 - From>(load_u8(h)), mask);
+  else if constexpr (From == 4) return bit_and(load_u8(h), mask);
+  else return bit_and(shr16<From - 4>(load_u8(h)), mask);
+}
+
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_0>& w) noexcept {
+  return nibbles<S / 4>(w.q[S % 4]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_1>& w) noexcept {
+  return nibbles<S / 4>(w.q[S % 4]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_0>& w) noexcept {
+  return bit_or(nibbles<S / 4>(w.q[S % 4]), upper_bits<S, 1>(w.h));
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_1>& w) noexcept {
+  return bit_or(nibbles<S / 4>(w.q[S % 4]), upper_bits<S, 1>(w.h));
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q8_0>& w) noexcept {
+  return load_u8(w.q[S]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_K>& w) noexcept {
+  return nibbles<B % 2>(w.q[B / 2][S]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_K>& w) noexcept {
+  return bit_or(nibbles<B % 2>(w.q[B / 2][S]), upper_bits<B, 1>(w.h[S]));
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q6_K>& w) noexcept {
+  constexpr int half = B / 4, quarter = B % 4;
+  return bit_or(nibbles<quarter / 2>(w.q[2 * half + quarter % 2][S]), upper_bits<2 * quarter, 2>(w.h[half][S]));
+}
+
+// --- dot products of one group of codes with T tokens ------------------------------------------------------------------------
+
+template <class F>
+inline constexpr bool signed_codes = false;
+template <>
+inline constexpr bool signed_codes<Q8_0> = true;
+
+template <class F, int B, int S, int T>
+NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, const std::int8_t* q, std::size_t k, i32x16 (&sum)[T]) noexcept {
+  const u8x64 c = codes<B, S>(w);
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) {
+    const std::int8_t* four = q + static_cast<std::size_t>(t) * k + 4 * S;
+    if constexpr (signed_codes<F>) sum[t] = dot_s8(sum[t], c, four);
+    else sum[t] = dot_codes(sum[t], c, four);
+  }
+}
+template <class F, int B, int First, int T>
+NIHAO_ALWAYS_INLINE void four_groups(const Tile<F>& w, const std::int8_t* q, std::size_t k, i32x16 (&sum)[T]) noexcept {
+  group<F, B, First, T>(w, q, k, sum);
+  group<F, B, First + 1, T>(w, q, k, sum);
+  group<F, B, First + 2, T>(w, q, k, sum);
+  group<F, B, First + 3, T>(w, q, k, sum);
+}
+
+// What is subtracted from every code: applied as an integer, through the sums of the activations.
+template <class F>
+inline constexpr std::int32_t zero_point = 0;
+template <>
+inline constexpr std::int32_t zero_point<Q4_0> = 8;
+template <>
+inline constexpr std::int32_t zero_point<Q5_0> = 16;
+template <>
+inline constexpr std::int32_t zero_point<Q8_0> = s8_bias;
+template <>
+inline constexpr std::int32_t zero_point<Q6_K> = 32;
+
+// acc[t] += sum * scale * d[t]
+template <int T>
+NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f32x16 scale, const float* d,
+                                    std::size_t stride) noexcept {
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) acc[t] = fma(to_f32(sum[t]), mul(scale, set1(d[static_cast<std::size_t>(t) * stride])), acc[t]);
+}
+
+// 32-block B of a tile; `b` is its index along k, `first` the first of T tokens.
+template <class F, int B, int T>
+NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, const QuantizedRows& x, std::size_t first, std::size_t b,
+                                 f32x16 (&acc)[T]) noexcept {
+  const std::size_t blocks = x.k / activation_block;
+  const std::int8_t* q = x.q + first * x.k + b * activation_block;
+  const float* d = x.d + first * blocks + b;
+  const std::int32_t* sum = x.sum + 2 * (first * blocks + b);
+  i32x16 dot[T];
+  if constexpr (requires { w.min; }) {  // scale * (dot * d) - min * (d * sum), both scales of 6 bits times a float
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) dot[t] = zero_i32();
+    four_groups<F, B, 0, T>(w, q, x.k, dot), four_groups<F, B, 4, T>(w, q, x.k, dot);
+    add_scaled(acc, dot, mul(load(w.d), load(w.scale[B])), d, blocks);
+    const f32x16 min = mul(load(w.dmin), sub(zero(), load(w.min[B])));
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
+  } else if constexpr (requires { w.scale; }) {  // Q6_K: a scale per 16, so two sums
+    i32x16 upper[T];
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) {
+      dot[t] = set1_i32(-zero_point<F> * sum[2 * static_cast<std::size_t>(t) * blocks]);
+      upper[t] = set1_i32(-zero_point<F> * sum[2 * static_cast<std::size_t>(t) * blocks + 1]);
+    }
+    four_groups<F, B, 0, T>(w, q, x.k, dot), four_groups<F, B, 4, T>(w, q, x.k, upper);
+    add_scaled(acc, dot, mul(load(w.d), load(w.scale[2 * B])), d, blocks);
+    add_scaled(acc, upper, mul(load(w.d), load(w.scale[2 * B + 1])), d, blocks);
+  } else {
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) {
+      const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * blocks;
+      dot[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * (s[0] + s[1]));
+    }
+    four_groups<F, B, 0, T>(w, q, x.k, dot), four_groups<F, B, 4, T>(w, q, x.k, dot);
+    add_scaled(acc, dot, load(w.d), d, blocks);
+    if constexpr (requires { w.m; }) {
+      const f32x16 min = load(w.m);
+      NIHAO_UNROLL
+      for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
+    }
+  }
+}
+
+// --- a tile of sixteen rows with T tokens ------------------------------------------------------------------------------------
+
+template <class F, int T>
+NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const QuantizedRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
+  const std::size_t tiles = x.k / F::block_size;
+  for (std::size_t n = 0; n < tiles; ++n) {
+    if constexpr (F::block_size == 32) {
+      block32<F, 0, T>(w[n], x, first, n, acc);
+    } else {
+      block32<F, 0, T>(w[n], x, first, 8 * n, acc), block32<F, 1, T>(w[n], x, first, 8 * n + 1, acc);
+      block32<F, 2, T>(w[n], x, first, 8 * n + 2, acc), block32<F, 3, T>(w[n], x, first, 8 * n + 3, acc);
+      block32<F, 4, T>(w[n], x, first, 8 * n + 4, acc), block32<F, 5, T>(w[n], x, first, 8 * n + 5, acc);
+      block32<F, 6, T>(w[n], x, first, 8 * n + 6, acc), block32<F, 7, T>(w[n], x, first, 8 * n + 7, acc);
+    }
+  }
+}
+template <class F, int T>
+NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
+  const float* rows = x.data + first * x.stride;
+  for (std::size_t k = 0; k < x.k; ++k) {
+    const f32x16 column = load(w[k].w);
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) acc[t] = fma(column, set1(rows[static_cast<std::size_t>(t) * x.stride + k]), acc[t]);
+  }
+}
+
+template <class F, int T, class X>
+NIHAO_NOINLINE void tile_tokens_block(const Tile<F>* w, const X& x, std::size_t first, const TileOutput& out) noexcept {
+  f32x16 acc[T];
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) acc[t] = zero();
+  tile_dot<F, T>(w, x, first, acc);
+  const bool whole = out.lanes == 16;
+  const f32x16 bias = out.bias == nullptr ? zero() : whole ? load(out.bias) : load(out.bias, out.lanes);
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) {
+    float* to = out.data + (first + static_cast<std::size_t>(t)) * out.stride;
+    f32x16 y = acc[t];
+    if (out.bias != nullptr) y = add(y, bias);
+    if (out.accumulate) y = add(whole ? load(to) : load(to, out.lanes), y);
+    if (whole) store(to, y);
+    else store(to, y, out.lanes);
+  }
+}
+
+/// Tokens [first, first + count) of x times the sixteen rows at w, to `out`.
+template <class F, class X>
+inline void matmul_tile(const Tile<F>* w, const X& x, std::size_t first, std::size_t count, const TileOutput& out) noexcept {
+  const std::size_t end = first + count;
+  if constexpr (tile_tokens >= 8)
+    for (; first + 8 <= end; first += 8) tile_tokens_block<F, 8>(w, x, first, out);
+  if constexpr (tile_tokens >= 4)
+    for (; first + 4 <= end; first += 4) tile_tokens_block<F, 4>(w, x, first, out);
+  if constexpr (tile_tokens >= 2)
+    for (; first + 2 <= end; first += 2) tile_tokens_block<F, 2>(w, x, first, out);
+  for (; first < end; ++first) tile_tokens_block<F, 1>(w, x, first, out);
+}
+
+}  // namespace NIHAO_ISA_NAMESPACE
+}  // namespace NIHAO_ABI
+}  // namespace nihao::simd

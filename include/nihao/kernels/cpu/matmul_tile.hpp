@@ -1,0 +1,96 @@
+// One tile of a matmul, for a format and an instruction set known at run time: where the kernels are instantiated.
+#pragma once
+
+#include "../../format/quant.hpp"
+#include "matmul.hpp"
+#include "weight.hpp"
+
+namespace nihao {
+
+/// Sixteen rows of a weight times some tokens.
+struct TileTask {
+  const CpuWeight* weight;  ///< [rows, k]
+  MatrixView<float> out;    ///< [tokens, rows]
+  const float* bias;        ///< [rows] or null
+  bool accumulate;
+  std::size_t tile;           ///< rows [16 tile, 16 tile + 16)
+  MatrixView<const float> x;  ///< [tokens, k]
+  QuantizedRows quantized;    ///< the same, for formats that are multiplied as integers
+  std::size_t first, count;   ///< tokens
+  float* scratch;             ///< exact mode: [k][16] floats
+};
+
+namespace detail {
+
+// The copy of matmul_tile<F> for `isa`.
+template <Isa isa, class F, class X>
+void matmul_tile_on(const Tile<F>* w, const X& x, std::size_t first, std::size_t count, const TileOutput& out) noexcept {
+#if NIHAO_X86
+  if constexpr (isa == Isa::avx512) return simd::avx512::matmul_tile<F>(w, x, first, count, out);
+  else if constexpr (isa == Isa::avx_vnni) return simd::avx_vnni::matmul_tile<F>(w, x, first, count, out);
+  else if constexpr (isa == Isa::avx2) return simd::avx2::matmul_tile<F>(w, x, first, count, out);
+  else
+#endif
+    return simd::portable::matmul_tile<F>(w, x, first, count, out);
+}
+
+// Row r of the matrix into column `lane` of a [k][16] tile of floats.
+template <class Q>
+void expand_row(const CpuWeight& w, std::size_t r, float* tile, std::size_t lane) noexcept {
+  Q::visit(w.format, [&]<class F>(F) {
+    float values[F::block_size];
+    std::size_t i = 0;
+    for (const auto& block : as_blocks<F>(w.stored_row(r))) {
+      F::dequantize(block, values);
+      for (const float v : values) tile[i++ * tile_rows + lane] = v;
+    }
+  });
+}
+
+template <Isa isa, class Q>
+void matmul_one_tile(const TileTask& task) noexcept {
+  const CpuWeight& w = *task.weight;
+  const std::size_t row = task.tile * tile_rows;
+  const TileOutput out{task.out.data() + row, task.out.stride(), static_cast<int>(std::min(tile_rows, w.rows - row)),
+                       task.bias == nullptr ? nullptr : task.bias + row, task.accumulate};
+  const FloatRows floats{task.x.data(), task.x.stride(), task.x.cols()};
+  if (w.tiles == nullptr) {  // exact: the tile's rows as floats, side by side
+    for (std::size_t r = 0; r < tile_rows; ++r) {
+      if (row + r < w.rows) expand_row<Q>(w, row + r, task.scratch, r);
+      else
+        for (std::size_t i = 0; i < w.cols; ++i) task.scratch[i * tile_rows + r] = 0;
+    }
+    return matmul_tile_on<isa, F32>(reinterpret_cast<const Tile<F32>*>(task.scratch), floats, task.first, task.count, out);
+  }
+  Q::visit(w.format, [&]<class F>(F) {
+    const auto* tiles = reinterpret_cast<const Tile<F>*>(w.tiles) + task.tile * (w.cols / F::block_size);
+    if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, out);
+    else matmul_tile_on<isa, F>(tiles, task.quantized, task.first, task.count, out);
+  });
+}
+
+#if NIHAO_COMPILED  // nihao::compiled has these, one unit per set
+#if NIHAO_X86
+extern template void matmul_one_tile<Isa::avx2, Quant<Any>>(const TileTask&) noexcept;
+extern template void matmul_one_tile<Isa::avx_vnni, Quant<Any>>(const TileTask&) noexcept;
+extern template void matmul_one_tile<Isa::avx512, Quant<Any>>(const TileTask&) noexcept;
+#endif
+extern template void matmul_one_tile<Isa::portable, Quant<Any>>(const TileTask&) noexcept;
+#endif
+
+}  // namespace detail
+
+/// Runs `task` on `cpu`'s instruction set. Q says which formats' kernels exist.
+template <class Q>
+void matmul_one_tile(const Cpu& cpu, const TileTask& task) noexcept {
+  switch (cpu.isa()) {
+#if NIHAO_X86
+    case Isa::avx2: return detail::matmul_one_tile<Isa::avx2, Q>(task);
+    case Isa::avx_vnni: return detail::matmul_one_tile<Isa::avx_vnni, Q>(task);
+    case Isa::avx512: return detail::matmul_one_tile<Isa::avx512, Q>(task);
+#endif
+    default: return detail::matmul_one_tile<Isa::portable, Q>(task);
+  }
+}
+
+}  // namespace nihao

@@ -1,0 +1,22 @@
+// Activations as int8: blocks of 32 with one float scale, made once per matmul input and shared by all that multiply with it.
+#pragma once
+
+#include "../../simd/lanes.hpp"
+
+namespace nihao {
+
+inline constexpr std::size_t activation_block = 32;
+
+/// Quantized rows, token-major. With b = block, x[t, 32 b + i] is about d[t, b] * q[t, 32 b + i].
+struct QuantizedRows {
+  std::int8_t* q;     ///< [tokens, k], -127 to 127; k is padded to whole blocks with zeros
+  float* d;           ///< [tokens, k / 32] scale: largest magnitude / 127
+  float* d_sum;       ///< [tokens, k / 32] d * (sum of the block's q): repairs a format's minimum
+  std::int32_t* sum;  ///< [tokens, k / 16] sum of sixteen q: repairs a format's zero point
+  std::size_t k;      ///< padded
+};
+
+}  // namespace nihao
+
+#define NIHAO_KERNEL_FILE "../kernels/cpu/quantize_rows.inl"
+#include "../../simd/foreach_isa.hpp"

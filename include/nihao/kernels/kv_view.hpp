@@ -1,0 +1,71 @@
+// Where attention finds keys and values: blocks of sixteen positions, reached through a table of block numbers.
+#pragma once
+
+#include "../base/checked.hpp"
+#include "../base/floats.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace nihao {
+
+/// How keys and values are stored.
+enum class KvType : std::uint8_t { f32, f16, bf16, q8_0 };
+
+constexpr std::string_view to_string(KvType type) noexcept {
+  switch (type) {
+    case KvType::f32: return "f32";
+    case KvType::f16: return "f16";
+    case KvType::bf16: return "bf16";
+    case KvType::q8_0: return "q8_0";
+  }
+  return "unknown";
+}
+constexpr std::optional<KvType> kv_type_from_name(std::string_view name) noexcept {
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::bf16, KvType::q8_0})
+    if (to_string(type) == name) return type;
+  return std::nullopt;
+}
+
+/// Positions in a block: as many as a kernel has lanes, so that a lane of a score is a position.
+inline constexpr std::size_t kv_block = 16;
+
+/// The layout of one (block, head): keys [head_dim][16 positions], then values [16 positions][head_dim]. In q8_0 each part is
+/// int8 codes with an f16 scale for every 32 values of a position ([head_dim / 32][16] scales before the codes).
+struct KvLayout {
+  KvType type;
+  std::uint32_t kv_heads, head_dim;
+
+  [[nodiscard]] constexpr std::size_t scales() const noexcept { return ceil_div<std::size_t>(head_dim, 32); }  ///< per position
+  /// Bytes of the keys (or of the values) of one head in one block.
+  [[nodiscard]] constexpr std::size_t part_bytes() const noexcept {
+    switch (type) {
+      case KvType::f32: return kv_block * head_dim * 4;
+      case KvType::f16:
+      case KvType::bf16: return kv_block * head_dim * 2;
+      case KvType::q8_0: return kv_block * (head_dim + 2 * scales());
+    }
+    return 0;
+  }
+  /// Bytes of one block of one layer: all heads, keys and values.
+  [[nodiscard]] constexpr std::size_t block_bytes() const noexcept { return 2 * part_bytes() * kv_heads; }
+};
+
+/// One sequence's keys and values in one layer.
+struct KvView {
+  KvLayout layout;
+  std::byte* base;                       ///< block 0 of this layer
+  std::span<const std::int32_t> blocks;  ///< block number of positions [16 i, 16 i + 16)
+
+  [[nodiscard]] std::byte* keys(std::size_t block, std::size_t head) const noexcept {
+    return base + static_cast<std::size_t>(blocks[block]) * layout.block_bytes() + 2 * head * layout.part_bytes();
+  }
+  [[nodiscard]] std::byte* values(std::size_t block, std::size_t head) const noexcept {
+    return keys(block, head) + layout.part_bytes();
+  }
+};
+
+}  // namespace nihao

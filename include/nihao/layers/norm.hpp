@@ -1,0 +1,45 @@
+// Which norm a block uses, and where it stands.
+#pragma once
+
+#include "../device/ops.hpp"
+
+#include <span>
+
+namespace nihao {
+
+/// Root mean square norm: kernels/rms_norm.hpp.
+struct RmsNorm {
+  template <class D>
+  static void apply(const D& device, MatrixView<const float> x, std::span<const float> weight, float eps,
+                    MatrixView<float> y) noexcept {
+    Ops<D>::rms_norm(device, x, weight, eps, y);
+  }
+};
+
+/// x += f(norm(x)): Llama, Qwen.
+template <class N>
+struct PreNorm {
+  using Norm = N;
+  static constexpr bool before = true, after = false;
+};
+/// x += norm(f(x)): OLMo 2.
+template <class N>
+struct PostNorm {
+  using Norm = N;
+  static constexpr bool before = false, after = true;
+};
+/// x += norm(f(norm(x))): Gemma 2 and 3.
+template <class N>
+struct SandwichNorm {
+  using Norm = N;
+  static constexpr bool before = true, after = true;
+};
+
+template <class P>
+concept NormPlacement = requires {
+  typename P::Norm;
+  { P::before } -> std::convertible_to<bool>;
+  { P::after } -> std::convertible_to<bool>;
+};
+
+}  // namespace nihao

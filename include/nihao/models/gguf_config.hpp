@@ -1,0 +1,129 @@
+// From a GGUF file's metadata to a Config. Keys are those llama.cpp writes; what would change the result and is not known is an
+// error.
+#pragma once
+
+#include "../files/gguf.hpp"
+#include "../layers/config.hpp"
+
+#include <cmath>
+
+namespace nihao {
+
+/// Checks that sizes make sense together, whatever file they are from: kernels rely on it. Errors: malformed, unsupported.
+[[nodiscard]] inline Expected<void> check_config(const Config& c) {
+  constexpr std::uint32_t most = 1u << 24;
+  const struct {
+    std::string_view name;
+    std::uint64_t value;
+  } sizes[] = {{"the vocabulary", c.vocab},
+               {"d_model", c.d_model},
+               {"the number of heads", c.heads},
+               {"the number of kv heads", c.kv_heads},
+               {"head_dim", c.head_dim},
+               {"d_ff", c.d_ff},
+               {"the number of layers", c.layers.size()}};
+  for (const auto& size : sizes)
+    if (size.value == 0 || size.value > most) return Error{ErrorCode::malformed, concat(size.name, " is ", size.value)};
+  if (c.heads % c.kv_heads != 0)
+    return Error{ErrorCode::malformed, concat(c.heads, " heads are not a multiple of ", c.kv_heads, " kv heads")};
+  if (c.head_dim % 2 != 0 || c.head_dim > 1024)
+    return Error{ErrorCode::unsupported, concat("head_dim ", c.head_dim, " is not an even number up to 1024")};
+  if (std::uint64_t{c.heads} * c.head_dim > most)
+    return Error{ErrorCode::malformed, concat(c.heads, " heads of ", c.head_dim, " are too wide")};
+  if (!(c.norm_eps >= 0) || !std::isfinite(c.attention_scale))
+    return Error{ErrorCode::malformed, "the norm's eps or the attention's scale is not a number"};
+  for (const RopeParams& r : c.ropes) {
+    if (!(r.base > 0) || !std::isfinite(r.base) || !(r.factor > 0) || !std::isfinite(r.factor))
+      return Error{ErrorCode::malformed, "the rotary embedding's base and factor must be positive numbers"};
+    if (r.scaling == RopeScaling::yarn && !(r.original_context > 0))
+      return Error{ErrorCode::malformed, "yarn needs the original context length"};
+  }
+  return {};
+}
+
+/// Reads the config of any family of models/families.hpp. Errors: missing, mismatch (a key's type), malformed, unsupported.
+[[nodiscard]] inline Expected<Config> config_from_gguf(const Gguf& gguf) {
+  Config c;
+  NIHAO_TRY(const std::string_view architecture, gguf.get<std::string_view>("general.architecture"));
+  c.architecture = architecture;
+  const auto key = [&](std::string_view name) { return concat(architecture, ".", name); };
+
+  for (const std::string_view unknown :
+       {"attn_logit_softcapping", "final_logit_softcapping", "expert_count", "attention.scale", "attention.temperature_scale"}) {
+    NIHAO_TRY(const double value, gguf.get_or<double>(key(unknown), 0.0));
+    if (value != 0)
+      return Error{ErrorCode::unsupported, concat("it is ", value, ", which the ", architecture, " family here does not do"),
+                   key(unknown)};
+  }
+
+  NIHAO_TRY(const auto layers, gguf.get<std::uint32_t>(key("block_count")));
+  NIHAO_TRY(c.d_model, gguf.get<std::uint32_t>(key("embedding_length")));
+  NIHAO_TRY(c.d_ff, gguf.get<std::uint32_t>(key("feed_forward_length")));
+  NIHAO_TRY(c.heads, gguf.get<std::uint32_t>(key("attention.head_count")));
+  NIHAO_TRY(c.kv_heads, gguf.get_or<std::uint32_t>(key("attention.head_count_kv"), c.heads));
+  NIHAO_TRY(c.context, gguf.get<std::uint32_t>(key("context_length")));
+  NIHAO_TRY(c.norm_eps, gguf.get<float>(key("attention.layer_norm_rms_epsilon")));
+  if (c.heads == 0 || layers > 4096) return Error{ErrorCode::malformed, concat(c.heads, " heads in ", layers, " layers")};
+  NIHAO_TRY(c.head_dim, gguf.get_or<std::uint32_t>(key("attention.key_length"), c.d_model / c.heads));
+  NIHAO_TRY(const auto value_length, gguf.get_or<std::uint32_t>(key("attention.value_length"), c.head_dim));
+  if (value_length != c.head_dim)
+    return Error{ErrorCode::unsupported, concat("values of ", value_length, " beside keys of ", c.head_dim),
+                 key("attention.value_length")};
+  NIHAO_TRY(const auto rotated, gguf.get_or<std::uint32_t>(key("rope.dimension_count"), c.head_dim));
+  if (rotated != c.head_dim)
+    return Error{ErrorCode::unsupported, concat("only ", rotated, " of ", c.head_dim, " values are rotated"),
+                 key("rope.dimension_count")};
+  const TensorInfo* embedding = gguf.tensors().find("token_embd.weight");
+  if (embedding == nullptr) return Error{ErrorCode::missing, "the file has no such tensor", "tensor token_embd.weight"};
+  c.vocab = static_cast<std::uint32_t>(std::min<std::uint64_t>(embedding->rows(), UINT32_MAX));
+  c.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
+  c.rope_style = architecture == "llama" ? RopeStyle::neighbours : RopeStyle::halves;
+  c.layers.resize(layers);
+
+  RopeParams rope;
+  NIHAO_TRY(rope.base, gguf.get_or<double>(key("rope.freq_base"), 10000.0));
+  NIHAO_TRY(const auto scaling, gguf.get_or<std::string_view>(key("rope.scaling.type"), "none"));
+  NIHAO_TRY(rope.factor, gguf.get_or<double>(key("rope.scaling.factor"), 1.0));
+  if (scaling == "linear") rope.scaling = RopeScaling::linear;
+  else if (scaling == "yarn") {
+    rope.scaling = RopeScaling::yarn;
+    NIHAO_TRY(rope.original_context, gguf.get<double>(key("rope.scaling.original_context_length")));
+    NIHAO_TRY(rope.attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 0.0));
+    NIHAO_TRY(rope.beta_fast, gguf.get_or<double>(key("rope.scaling.yarn_beta_fast"), rope.beta_fast));
+    NIHAO_TRY(rope.beta_slow, gguf.get_or<double>(key("rope.scaling.yarn_beta_slow"), rope.beta_slow));
+  } else if (scaling != "none") {
+    return Error{ErrorCode::unsupported, concat("unknown rope scaling \"", printable(scaling), "\""), key("rope.scaling.type")};
+  } else if (rope.factor != 1.0 && architecture == "gemma3") {
+    rope.scaling = RopeScaling::linear;  // some files of the family state the factor alone
+  }
+  c.ropes.push_back(rope);
+  if (const TensorInfo* factors = gguf.tensors().find("rope_freqs.weight")) {
+    if (factors->elements() != c.head_dim / 2)
+      return Error{ErrorCode::mismatch, concat("it has ", factors->elements(), " values for ", c.head_dim / 2, " pairs"),
+                   "tensor rope_freqs.weight"};
+    c.rope_factors.resize(c.head_dim / 2);
+    dequantize_row(factors->format, factors->bytes, c.rope_factors);
+    for (const float f : c.rope_factors)
+      if (!(f > 0)) return Error{ErrorCode::malformed, "a factor is not positive", "tensor rope_freqs.weight"};
+  }
+
+  NIHAO_TRY(const auto window, gguf.get_or<std::uint32_t>(key("attention.sliding_window"), 0u));
+  if (architecture == "gemma3") {
+    c.embedding_scale = std::sqrt(static_cast<float>(c.d_model));
+    // The largest of the family scales by the width per head; its file does not say so, its depth does.
+    if (layers == 62) c.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.d_model) / c.heads));
+    RopeParams local;
+    NIHAO_TRY(local.base, gguf.get_or<double>(key("rope.freq_base_swa"), 10000.0));
+    c.ropes.push_back(local);
+    NIHAO_TRY(const auto pattern, gguf.get_or<std::uint32_t>(key("attention.sliding_window_pattern"), 6u));
+    if (pattern == 0) return Error{ErrorCode::malformed, "it is 0", key("attention.sliding_window_pattern")};
+    for (std::uint32_t i = 0; i < layers; ++i)
+      if ((i + 1) % pattern != 0) c.layers[i] = {window, 1};
+  } else {
+    for (LayerConfig& layer : c.layers) layer.window = window;
+  }
+  NIHAO_CHECK(check_config(c));
+  return c;
+}
+
+}  // namespace nihao

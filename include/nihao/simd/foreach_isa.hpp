@@ -1,0 +1,26 @@
+// Includes NIHAO_KERNEL_FILE once per instruction set, each time inside the region compiled for it, with NIHAO_ISA_NAMESPACE
+// naming the namespace it fills. No include guard: every kernel header includes this once for its own file.
+#if NIHAO_X86
+NIHAO_TARGET_BEGIN(NIHAO_FLAGS_AVX2)
+#define NIHAO_ISA_NAMESPACE avx2
+#include NIHAO_KERNEL_FILE
+#undef NIHAO_ISA_NAMESPACE
+NIHAO_TARGET_END
+
+NIHAO_TARGET_BEGIN(NIHAO_FLAGS_AVX_VNNI)
+#define NIHAO_ISA_NAMESPACE avx_vnni
+#include NIHAO_KERNEL_FILE
+#undef NIHAO_ISA_NAMESPACE
+NIHAO_TARGET_END
+
+NIHAO_TARGET_BEGIN(NIHAO_FLAGS_AVX512)
+#define NIHAO_ISA_NAMESPACE avx512
+#include NIHAO_KERNEL_FILE
+#undef NIHAO_ISA_NAMESPACE
+NIHAO_TARGET_END
+#endif
+
+#define NIHAO_ISA_NAMESPACE portable
+#include NIHAO_KERNEL_FILE
+#undef NIHAO_ISA_NAMESPACE
+#undef NIHAO_KERNEL_FILE
