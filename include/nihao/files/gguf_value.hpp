@@ -76,6 +76,13 @@ struct GgufEntry {
     const std::size_t size = gguf_type_size(item_type);
     if (type != GgufType::array || size == 0) return mismatch(concat("an array of ", type_name<T>()));
     std::vector<T> out;
+    if constexpr (!std::same_as<T, bool>) {
+      if (item_type == own_type<T>()) {  // vocabularies hold hundreds of thousands of numbers, stored as they are asked for
+        out.resize(static_cast<std::size_t>(count));
+        if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size() * sizeof(T));
+        return out;
+      }
+    }
     out.reserve(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < count; ++i) {
       NIHAO_TRY(const T item, convert<T>(item_type, bytes.subspan(i * size, size)));
@@ -129,6 +136,17 @@ struct GgufEntry {
     else if constexpr (std::same_as<T, std::string_view>) return "a string";
     else if constexpr (std::floating_point<T>) return "a float";
     else return std::is_signed_v<T> ? "an integer" : "a non-negative integer";
+  }
+
+  /// The type that stores a T bit for bit.
+  template <class T>
+  static constexpr GgufType own_type() noexcept {
+    if constexpr (std::same_as<T, float>) return GgufType::f32;
+    else if constexpr (std::same_as<T, double>) return GgufType::f64;
+    else if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? GgufType::i8 : GgufType::u8;
+    else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? GgufType::i16 : GgufType::u16;
+    else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? GgufType::i32 : GgufType::u32;
+    else return std::is_signed_v<T> ? GgufType::i64 : GgufType::u64;
   }
 
   [[nodiscard]] Error mismatch(std::string_view wanted) const {
