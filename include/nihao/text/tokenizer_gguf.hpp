@@ -1,0 +1,136 @@
+// Reading a tokenizer from GGUF metadata (`tokenizer.ggml.*`). The file names the word rules only by a family's name, and says
+// nothing of normalization, of whole words first, or of white space around special tokens: the table here does.
+#pragma once
+
+#include "tokenizer_data.hpp"
+
+#include "../files/gguf.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace nihao {
+
+namespace detail {
+
+/// What `tokenizer.ggml.pre` implies.
+struct PretokenizerName {
+  std::string_view name;
+  Pretokenizer words;
+  bool nfc = false, whole_words_first = false, add_bos = false, clean_spaces = false;
+};
+
+// Sources: each family's tokenizer.json (words, normalizer, ignore_merges), and llama.cpp's llama-vocab.cpp, whose
+// convert_hf_to_gguf.py gives the names, for BOS and spaces.
+inline constexpr PretokenizerName pretokenizer_names[] = {
+    {.name = "gpt-2", .words = Pretokenizer::gpt2, .clean_spaces = true},
+    {.name = "phi-2", .words = Pretokenizer::gpt2, .clean_spaces = true},
+    {.name = "smollm", .words = Pretokenizer::smollm},
+    {.name = "llama-bpe", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
+    {.name = "llama3", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
+    {.name = "llama-v3", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
+    {.name = "qwen2", .words = Pretokenizer::qwen2, .nfc = true},
+};
+
+inline Expected<PretokenizerName> pretokenizer_of(const Gguf& file) {
+  NIHAO_TRY(const auto name, file.get_or<std::string_view>("tokenizer.ggml.pre", ""));
+  for (const PretokenizerName& known : pretokenizer_names) {
+    if (known.name == name) return known;
+  }
+  if (!name.empty()) {
+    return Error{ErrorCode::unsupported, concat("pre-tokenizer \"", printable(name), "\" is not known"), "tokenizer.ggml.pre"};
+  }
+  // Files from before the key existed: two families are known by their architecture.
+  NIHAO_TRY(const auto architecture, file.get_or<std::string_view>("general.architecture", ""));
+  if (architecture == "gpt2") return pretokenizer_names[0];
+  if (architecture == "gptneox")
+    return PretokenizerName{.name = "gpt-neox", .words = Pretokenizer::gpt2, .nfc = true, .clean_spaces = true};
+  return Error{ErrorCode::missing,
+               "the file does not say how text is cut into words; convert the model again with a newer converter",
+               "tokenizer.ggml.pre"};
+}
+
+/// A token's number, or no_token if the file has none or one that is no token's (some write -1).
+inline Expected<TokenId> token_number(const Gguf& file, std::string_view key, TokenId otherwise = no_token) {
+  if (!file.has(key)) return otherwise;
+  NIHAO_TRY(const auto number, file.get<std::int64_t>(key));
+  return number >= 0 && number <= INT32_MAX ? static_cast<TokenId>(number) : no_token;
+}
+
+inline Expected<std::vector<MergeText>> merges_of(const Gguf& file) {
+  NIHAO_TRY(const auto lines, file.strings("tokenizer.ggml.merges"));
+  std::vector<MergeText> merges;
+  merges.reserve(lines.size());
+  for (const std::string_view line : lines) {
+    const std::size_t space = line.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == line.size()) {
+      return Error{ErrorCode::malformed, concat("\"", printable(line), "\" is not two tokens"), concat("merge ", merges.size())};
+    }
+    merges.push_back({line.substr(0, space), line.substr(space + 1)});
+  }
+  return merges;
+}
+
+// Phi-3's added tokens swallow the white space after them; the file does not say so, but for the model's name.
+inline Expected<bool> is_phi3(const Gguf& file) {
+  NIHAO_TRY(const auto name, file.get_or<std::string_view>("general.name", ""));
+  std::string lower;
+  for (const char c : name) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+}
+
+}  // namespace detail
+
+/// The tokenizer's parts, as views of `file`. Errors: missing, mismatch, malformed, unsupported; all name the key.
+[[nodiscard]] inline Expected<TokenizerData> tokenizer_data(const Gguf& file) {
+  using namespace detail;
+  TokenizerData data;
+  NIHAO_TRY(const auto model, file.get<std::string_view>("tokenizer.ggml.model"));
+  NIHAO_TRY(data.tokens, file.strings("tokenizer.ggml.tokens"));
+  if (file.has("tokenizer.ggml.token_type")) {
+    NIHAO_TRY(const auto types, file.array<std::int32_t>("tokenizer.ggml.token_type"));
+    data.types.reserve(types.size());
+    for (const std::int32_t type : types)
+      data.types.push_back(type >= 0 && type <= 6 ? static_cast<TokenType>(type) : TokenType::undefined);
+  }
+  if (model == "gpt2") {
+    NIHAO_TRY(const auto pre, pretokenizer_of(file));
+    NIHAO_TRY(data.merges, merges_of(file));
+    data.words = pre.words;
+    data.nfc = pre.nfc;
+    data.whole_words_first = pre.whole_words_first;
+    data.add_bos = pre.add_bos;
+    data.clean_spaces = pre.clean_spaces;
+  } else if (model == "llama") {
+    data.model = TokenizerData::Model::sentencepiece;
+    NIHAO_TRY(data.scores, file.array<float>("tokenizer.ggml.scores"));
+    data.add_bos = data.add_space_prefix = true;
+    data.unknown = 0, data.bos = 1, data.eos = 2;  // sentencepiece's defaults
+    NIHAO_TRY(data.add_space_prefix, file.get_or<bool>("tokenizer.ggml.add_space_prefix", true));
+  } else {
+    return Error{ErrorCode::unsupported, concat("tokenizer model \"", printable(model), "\" is not known"),
+                 "tokenizer.ggml.model"};
+  }
+  NIHAO_TRY(data.bos, token_number(file, "tokenizer.ggml.bos_token_id", data.bos));
+  NIHAO_TRY(data.eos, token_number(file, "tokenizer.ggml.eos_token_id", data.eos));
+  NIHAO_TRY(data.eot, token_number(file, "tokenizer.ggml.eot_token_id"));
+  NIHAO_TRY(data.eom, token_number(file, "tokenizer.ggml.eom_token_id"));
+  NIHAO_TRY(data.unknown, token_number(file, "tokenizer.ggml.unknown_token_id", data.unknown));
+  NIHAO_TRY(data.pad, token_number(file, "tokenizer.ggml.padding_token_id"));
+  NIHAO_TRY(data.add_bos, file.get_or<bool>("tokenizer.ggml.add_bos_token", data.add_bos));
+  NIHAO_TRY(data.add_eos, file.get_or<bool>("tokenizer.ggml.add_eos_token", data.add_eos));
+  NIHAO_TRY(const bool phi3, is_phi3(file));
+  if (phi3) {
+    for (std::size_t i = 0; i < data.types.size() && i < data.tokens.size(); ++i) {
+      const std::string_view text = data.tokens[i];
+      if (data.types[i] != TokenType::normal && text != "<unk>" && text != "<s>" && text != "<|endoftext|>") {
+        data.strip_right.push_back(static_cast<TokenId>(i));
+      }
+    }
+  }
+  return data;
+}
+
+}  // namespace nihao
