@@ -1,0 +1,5 @@
+#include "nihao/kernels/cpu/matmul_tile.hpp"
+
+#if NIHAO_X86
+template void nihao::detail::matmul_one_tile<nihao::Isa::avx512, nihao::Quant<nihao::Any>>(const nihao::TileTask&) noexcept;
+#endif

@@ -1,0 +1,83 @@
+// A model whose architecture is known at run time: weights, tokenizer and chat template, behind one type.
+#pragma once
+
+#include "../text/chat_template.hpp"
+#include "../text/tokenizer.hpp"
+#include "context.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace nihao {
+
+struct LoadOptions {
+  CpuOptions cpu = {};
+  Hooks hooks = {};
+};
+
+/// A loaded model. Copies share the weights, which are read-only: sessions in several threads may use one model.
+class AnyModel {
+ public:
+  /// Text's side of a model.
+  struct Text {
+    Tokenizer tokenizer;
+    std::optional<ChatTemplate> chat_template;
+  };
+
+  /// From a decoder of any type and its tokenizer.
+  template <class M>
+  [[nodiscard]] static AnyModel from(M model, Text text) {
+    return AnyModel(std::make_shared<const Holder<M>>(std::move(model), std::move(text)));
+  }
+
+  [[nodiscard]] const Config& config() const noexcept { return *self_->config; }
+  [[nodiscard]] const TensorFile& tensors() const noexcept { return *self_->tensors; }
+  [[nodiscard]] const Cpu& device() const noexcept { return *self_->device; }
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return self_->text.tokenizer; }
+  /// The model's own chat template, or null if its file carries none.
+  [[nodiscard]] const ChatTemplate* chat_template() const noexcept {
+    return self_->text.chat_template ? &*self_->text.chat_template : nullptr;
+  }
+
+  /// Cache and memory for steps; keeps the model alive. Errors: invalid_argument, out_of_memory.
+  [[nodiscard]] Expected<std::shared_ptr<ModelContext>> context(const ContextOptions& options = {}) const {
+    return self_->context(options, self_);
+  }
+
+ private:
+  struct Interface {
+    explicit Interface(Text t) : text(std::move(t)) {}
+    virtual ~Interface() = default;
+    virtual Expected<std::shared_ptr<ModelContext>> context(const ContextOptions& options,
+                                                            std::shared_ptr<const Interface> self) const = 0;
+    Text text;
+    const Config* config = nullptr;
+    const TensorFile* tensors = nullptr;
+    const Cpu* device = nullptr;
+  };
+  template <class M>
+  struct Holder final : Interface {
+    Holder(M m, Text t) : Interface(std::move(t)), model(std::move(m)) {
+      this->config = &model.config();
+      this->tensors = &model.tensors();
+      this->device = &model.device();
+    }
+    Expected<std::shared_ptr<ModelContext>> context(const ContextOptions& options,
+                                                    std::shared_ptr<const Interface> self) const override {
+      struct Kept {
+        Context<M> context;
+        std::shared_ptr<const Interface> model;
+      };
+      NIHAO_TRY(auto made, Context<M>::create(model, options));
+      const auto kept = std::make_shared<Kept>(Kept{std::move(made), std::move(self)});
+      return std::shared_ptr<ModelContext>(kept, &kept->context);
+    }
+    M model;
+  };
+
+  explicit AnyModel(std::shared_ptr<const Interface> self) noexcept : self_(std::move(self)) {}
+  std::shared_ptr<const Interface> self_;
+};
+
+}  // namespace nihao
