@@ -105,9 +105,7 @@ class Session {
   /// Continues `text` as it stands: no template, no history. The cache is kept for what two texts have in common.
   [[nodiscard]] Generation complete(std::string_view text, GenerateOptions options = {}) {
     begin(std::move(options), false);
-    auto ids = model_.tokenizer().encode(text);
-    if (ids) result_.prompt_ids = *std::move(ids);
-    else prompt_error_ = std::move(ids).error();
+    prompt_error_ = encode(text);
     return Generation(*this);
   }
 
@@ -146,15 +144,23 @@ class Session {
     prompt_error_ = {};
     sampler_.reset();
     stop_ = StopMatcher(generate_.stop);
-    decoder_.emplace(model_.tokenizer(), StreamDecoderOptions{.skip_special = true, .at_start = chat});
+    decoder_.reset();
+    if (const Tokenizer* t = model_.tokenizer()) decoder_.emplace(*t, StreamDecoderOptions{.skip_special = true, .at_start = chat});
     finished_ = ended_ = started_ = false;
     start_ = Clock::now();
   }
 
+  [[nodiscard]] Expected<void> encode(std::string_view text) {
+    if (model_.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer"};
+    NIHAO_TRY(result_.prompt_ids, model_.tokenizer()->encode(text));
+    return {};
+  }
+
   [[nodiscard]] Expected<void> render_prompt() {
+    if (model_.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer"};
     const ChatTemplate* chat_template = model_.chat_template();
     if (chat_template == nullptr) return Error{ErrorCode::missing, "the model's file has no chat template"};
-    const Tokenizer& t = model_.tokenizer();
+    const Tokenizer& t = *model_.tokenizer();
     const auto name = [&](std::optional<TokenId> id) { return id ? t.piece(*id) : std::string_view(); };
     NIHAO_TRY(const std::string text, chat_template->render(messages_, true, name(t.bos()), name(t.eos())));
     // A template that writes BOS itself is not given another.
@@ -193,7 +199,7 @@ class Session {
     } else {
       result_.decode_seconds = seconds_since(decode_start_);
     }
-    if (model_.tokenizer().is_eog(id) && !generate_.ignore_eog) return finish(FinishReason::stop);
+    if (model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) return finish(FinishReason::stop);
     result_.ids.push_back(id);
     emit(stop_.push(decoder_->push(id)));
     if (stop_.matched()) return finish(FinishReason::stop);

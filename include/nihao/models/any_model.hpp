@@ -19,10 +19,10 @@ struct LoadOptions {
 /// A loaded model. Copies share the weights, which are read-only: sessions in several threads may use one model.
 class AnyModel {
  public:
-  /// Text's side of a model.
+  /// Text's side of a model: what its files carry of it.
   struct Text {
-    Tokenizer tokenizer;
-    std::optional<ChatTemplate> chat_template;
+    std::optional<Tokenizer> tokenizer = {};
+    std::optional<ChatTemplate> chat_template = {};
   };
 
   /// From a decoder of any type and its tokenizer.
@@ -34,7 +34,8 @@ class AnyModel {
   [[nodiscard]] const Config& config() const noexcept { return *self_->config; }
   [[nodiscard]] const TensorFile& tensors() const noexcept { return *self_->tensors; }
   [[nodiscard]] const Cpu& device() const noexcept { return *self_->device; }
-  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return self_->text.tokenizer; }
+  /// The model's tokenizer, or null if its files carry none.
+  [[nodiscard]] const Tokenizer* tokenizer() const noexcept { return self_->text.tokenizer ? &*self_->text.tokenizer : nullptr; }
   /// The model's own chat template, or null if its file carries none.
   [[nodiscard]] const ChatTemplate* chat_template() const noexcept {
     return self_->text.chat_template ? &*self_->text.chat_template : nullptr;
