@@ -36,6 +36,7 @@ struct CpuWeight {
     const std::size_t from = static_cast<std::size_t>(i) * slice;
     if (release) MappedFile::release(stored.subspan(from, std::min(slice, stored.size() - from)));
   });
+  if (release) MappedFile::release(stored);  // what lay on pages that two slices share
   weight.tiles = tiles;
   return weight;
 }
