@@ -54,6 +54,9 @@ inline void expand_values(const KvLayout& layout, const std::byte* part, std::si
 
 // --- one tile of 64 positions with R query rows ------------------------------------------------------------------------------
 
+// Query rows that share a register tile: eight sums in 32 registers, four in 16.
+inline constexpr int most_rows = tile_tokens >= 8 ? 8 : tile_tokens >= 2 ? 4 : 1;
+
 struct AttentionState {
   float* q;      // [rows][padded] scaled queries
   float* sum;    // [rows][padded]
@@ -142,7 +145,7 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
     }
     for (std::size_t r = 0; r < rows.count;) {
       const std::size_t left = rows.count - r;
-      const std::size_t step = left >= 8 && tile_tokens >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      const std::size_t step = most_rows >= 8 && left >= 8 ? 8 : most_rows >= 4 && left >= 4 ? 4 : most_rows >= 4 && left >= 2 ? 2 : 1;
       std::int32_t low[8], high[8];
       for (std::size_t i = 0; i < step; ++i) {
         const std::int64_t p = rows.position[(rows.first + r + i) / rows.group];
@@ -150,10 +153,12 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
         low[i] = static_cast<std::int32_t>(from < 0 ? 0 : from > 64 ? 64 : from);
         high[i] = static_cast<std::int32_t>(to < 0 ? 0 : to > 64 ? 64 : to);
       }
-      if constexpr (tile_tokens >= 8)
+      if constexpr (most_rows >= 8)
         if (step == 8) attention_step<8>(keys, values, d, padded, s, r, low, high, scores);
-      if (step == 4) attention_step<4>(keys, values, d, padded, s, r, low, high, scores);
-      if (step == 2) attention_step<2>(keys, values, d, padded, s, r, low, high, scores);
+      if constexpr (most_rows >= 4) {
+        if (step == 4) attention_step<4>(keys, values, d, padded, s, r, low, high, scores);
+        if (step == 2) attention_step<2>(keys, values, d, padded, s, r, low, high, scores);
+      }
       if (step == 1) attention_step<1>(keys, values, d, padded, s, r, low, high, scores);
       r += step;
     }
