@@ -78,9 +78,10 @@ class Session {
       std::string_view operator*() const noexcept { return session_->piece_; }
       Iterator& operator++() { return session_->advance(), *this; }
       void operator++(int) { ++*this; }
-      friend bool operator==(const Iterator& i, std::default_sentinel_t) noexcept { return i.session_->finished_; }
+      friend bool operator==(const Iterator& i, std::default_sentinel_t) noexcept { return i.at_end(); }
 
      private:
+      [[nodiscard]] bool at_end() const noexcept { return session_->finished_; }
       Session* session_ = nullptr;
     };
 
