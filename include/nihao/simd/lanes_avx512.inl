@@ -76,29 +76,31 @@ NIHAO_ALWAYS_INLINE void store_f16(f16* p, f32x16 a) noexcept {
                       _mm512_maskz_cvtps_ph(every, a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
+NIHAO_ALWAYS_INLINE __m256 lower_half(__m512 a) noexcept { return _mm512_maskz_extractf32x8_ps(0xff, a, 0); }
+NIHAO_ALWAYS_INLINE __m256i lower_half(__m512i a) noexcept { return _mm512_maskz_extracti32x8_epi32(0xff, a, 0); }
 NIHAO_ALWAYS_INLINE __m256 upper_half(__m512 a) noexcept { return _mm512_maskz_extractf32x8_ps(0xff, a, 1); }
 NIHAO_ALWAYS_INLINE __m256i upper_half(__m512i a) noexcept { return _mm512_maskz_extracti32x8_epi32(0xff, a, 1); }
 // Sums and maxima over the lanes: i with i + 8, then + 4, + 2, + 1. The order is part of the contract.
 NIHAO_ALWAYS_INLINE float reduce_add(f32x16 a) noexcept {
-  const __m256 b = _mm256_add_ps(_mm512_castps512_ps256(a.v), upper_half(a.v));
+  const __m256 b = _mm256_add_ps(lower_half(a.v), upper_half(a.v));
   const __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
   const __m128 d = _mm_add_ps(c, _mm_movehl_ps(c, c));
   return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
 NIHAO_ALWAYS_INLINE float reduce_max(f32x16 a) noexcept {
-  const __m256 b = _mm256_max_ps(_mm512_castps512_ps256(a.v), upper_half(a.v));
+  const __m256 b = _mm256_max_ps(lower_half(a.v), upper_half(a.v));
   const __m128 c = _mm_max_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
   const __m128 d = _mm_max_ps(c, _mm_movehl_ps(c, c));
   return _mm_cvtss_f32(_mm_max_ss(d, _mm_movehdup_ps(d)));
 }
 NIHAO_ALWAYS_INLINE std::int32_t reduce_add(i32x16 a) noexcept {
-  const __m256i b = _mm256_add_epi32(_mm512_castsi512_si256(a.v), upper_half(a.v));
+  const __m256i b = _mm256_add_epi32(lower_half(a.v), upper_half(a.v));
   __m128i c = _mm_add_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
   c = _mm_add_epi32(c, _mm_shuffle_epi32(c, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(c, _mm_shuffle_epi32(c, 0xb1)));
 }
 NIHAO_ALWAYS_INLINE std::int32_t reduce_max(i32x16 a) noexcept {
-  const __m256i b = _mm256_max_epi32(_mm512_castsi512_si256(a.v), upper_half(a.v));
+  const __m256i b = _mm256_max_epi32(lower_half(a.v), upper_half(a.v));
   __m128i c = _mm_max_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
   c = _mm_max_epi32(c, _mm_shuffle_epi32(c, 0x4e));
   return _mm_cvtsi128_si32(_mm_max_epi32(c, _mm_shuffle_epi32(c, 0xb1)));
