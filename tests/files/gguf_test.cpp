@@ -18,17 +18,19 @@ struct Raw {
   std::vector<std::byte> bytes;
   template <class T>
   Raw& put(T value) {
-    const auto part = std::as_bytes(std::span(&value, 1));
-    bytes.insert(bytes.end(), part.begin(), part.end());
-    return *this;
+    return append(&value, sizeof value);
   }
   Raw& text(std::string_view s) {
     put<std::uint64_t>(s.size());
     return chars(s);
   }
   Raw& chars(std::string_view s) {
-    const auto part = std::as_bytes(std::span(s));
-    bytes.insert(bytes.end(), part.begin(), part.end());
+    return append(s.data(), s.size());
+  }
+  // Not insert(): at -O3 g++ 12 takes it for an overflow.
+  Raw& append(const void* from, std::size_t size) {
+    bytes.resize(bytes.size() + size);
+    std::memcpy(bytes.data() + bytes.size() - size, from, size);
     return *this;
   }
   Raw& type(GgufType t) { return put(static_cast<std::uint32_t>(t)); }

@@ -1,8 +1,10 @@
 // From the tensors of a file to the weights of layers: each taken by its role, its shape checked, and none left over.
 #pragma once
 
+#include "../base/arena.hpp"
 #include "../base/hooks.hpp"
 #include "../files/tensor_file.hpp"
+#include "../format/registry.hpp"
 #include "../layers/linear.hpp"
 #include "names.hpp"
 

@@ -46,4 +46,4 @@ NIHAO_TARGET_END
 #include "lanes_portable.inl"
 
 #define NIHAO_KERNEL_FILE "math.inl"
-#include "foreach_isa.hpp"
+#include "foreach_isa.inl"

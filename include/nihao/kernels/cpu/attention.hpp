@@ -41,4 +41,4 @@ struct AttentionRows {
 }  // namespace nihao
 
 #define NIHAO_KERNEL_FILE "../kernels/cpu/attention.inl"
-#include "../../simd/foreach_isa.hpp"
+#include "../../simd/foreach_isa.inl"

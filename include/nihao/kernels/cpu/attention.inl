@@ -1,3 +1,4 @@
+// Attention for one instruction set: expanding stored keys and values, scoring a tile, the online softmax.
 namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {

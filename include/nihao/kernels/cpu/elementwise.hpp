@@ -7,7 +7,7 @@
 #include "../rope.hpp"
 
 #define NIHAO_KERNEL_FILE "../kernels/cpu/elementwise.inl"
-#include "../../simd/foreach_isa.hpp"
+#include "../../simd/foreach_isa.inl"
 
 namespace nihao {
 

@@ -1,3 +1,4 @@
+// Gates, sums and rotations for one instruction set.
 namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {

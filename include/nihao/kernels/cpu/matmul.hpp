@@ -27,4 +27,4 @@ struct TileOutput {
 }  // namespace nihao
 
 #define NIHAO_KERNEL_FILE "../kernels/cpu/matmul.inl"
-#include "../../simd/foreach_isa.hpp"
+#include "../../simd/foreach_isa.inl"

@@ -19,4 +19,4 @@ struct QuantizedRows {
 }  // namespace nihao
 
 #define NIHAO_KERNEL_FILE "../kernels/cpu/quantize_rows.inl"
-#include "../../simd/foreach_isa.hpp"
+#include "../../simd/foreach_isa.inl"

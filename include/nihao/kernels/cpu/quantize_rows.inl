@@ -1,3 +1,4 @@
+// One row of activations to int8, for one instruction set.
 namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {

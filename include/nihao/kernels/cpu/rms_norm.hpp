@@ -5,7 +5,7 @@
 #include "../rms_norm.hpp"
 
 #define NIHAO_KERNEL_FILE "../kernels/cpu/rms_norm.inl"
-#include "../../simd/foreach_isa.hpp"
+#include "../../simd/foreach_isa.inl"
 
 namespace nihao {
 
