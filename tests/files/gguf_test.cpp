@@ -180,7 +180,8 @@ TEST_CASE("version 2 is read like version 3; version 1, later ones and big-endia
   CHECK(refused(header(0, 0, 4)).code == ErrorCode::unsupported);
   CHECK(refused(header(0, 0, 0x03000000)).what == "a big-endian GGUF file");
   Raw other;
-  CHECK(refused(other.chars("PK\x03\x04 and so on, and on")).message() == "memory: not a GGUF file: it starts with \"PK\\x03\\x04\"");
+  CHECK(refused(other.chars("PK\x03\x04 and so on, and on")).message() ==
+        "memory: not a GGUF file: it starts with \"PK\\x03\\x04\"");
   CHECK(refused(Raw{}).code == ErrorCode::truncated);
 }
 
@@ -251,18 +252,23 @@ TEST_CASE("PR 27188: an array, metadata, tensors or a string longer than the fil
 TEST_CASE("CVE-2024-21825: an array of strings whose count times size wraps is refused") {
   // 2^61 + 1 items of 8 bytes are 8 bytes after wrapping; 2^60 + 1 of 16 likewise.
   for (const std::uint64_t count : {(std::uint64_t{1} << 61) + 1, (std::uint64_t{1} << 60) + 1, UINT64_MAX}) {
-    CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::string).put(count).text("a").text("b")).code == ErrorCode::truncated);
-    CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::u64).put(count).put(count).put(count)).code == ErrorCode::truncated);
+    CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::string).put(count).text("a").text("b")).code ==
+          ErrorCode::truncated);
+    CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::u64).put(count).put(count).put(count)).code ==
+          ErrorCode::truncated);
   }
   // A true count, and one string in the middle that is longer than the rest.
-  CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::string).put(std::uint64_t{3}).text("a").put(UINT64_MAX - 7).text("c")).code ==
-        ErrorCode::truncated);
+  CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::string).put(std::uint64_t{3}).text("a").put(UINT64_MAX - 7).text("c"))
+            .code == ErrorCode::truncated);
 }
 
 TEST_CASE("CVE-2024-21836 and CVE-2024-23605: counts of tensors and entries whose product wraps are refused") {
-  for (const std::uint64_t count : {UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 32 + 1, UINT64_MAX / 56 + 1, std::uint64_t{1} << 32}) {
-    CHECK(refused(header(count, 0).text("padding that is long enough to hold a line or two of the file")).code == ErrorCode::truncated);
-    CHECK(refused(header(0, count).text("padding that is long enough to hold a line or two of the file")).code == ErrorCode::truncated);
+  for (const std::uint64_t count :
+       {UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 32 + 1, UINT64_MAX / 56 + 1, std::uint64_t{1} << 32}) {
+    CHECK(refused(header(count, 0).text("padding that is long enough to hold a line or two of the file")).code ==
+          ErrorCode::truncated);
+    CHECK(refused(header(0, count).text("padding that is long enough to hold a line or two of the file")).code ==
+          ErrorCode::truncated);
     CHECK(refused(header(count, count)).code == ErrorCode::truncated);
   }
 }
@@ -287,13 +293,13 @@ TEST_CASE("CVE-2025-53630 and CVE-2026-27940: tensor sizes whose sum or product 
     raw.bytes.resize(raw.bytes.size() + 1024);
     return refused(raw);
   };
-  CHECK(one(0, {1}, 0).what == "the file was read");  // the helper itself makes a good file
-  CHECK(one(0, {std::uint64_t{1} << 62}, 0).code == ErrorCode::truncated);                // x 4 bytes is 0
-  CHECK(one(0, {(std::uint64_t{1} << 62) + 1}, 0).code == ErrorCode::truncated);          // x 4 bytes is 4
+  CHECK(one(0, {1}, 0).what == "the file was read");                              // the helper itself makes a good file
+  CHECK(one(0, {std::uint64_t{1} << 62}, 0).code == ErrorCode::truncated);        // x 4 bytes is 0
+  CHECK(one(0, {(std::uint64_t{1} << 62) + 1}, 0).code == ErrorCode::truncated);  // x 4 bytes is 4
   CHECK(one(0, {std::uint64_t{1} << 32, std::uint64_t{1} << 32}, 0).code == ErrorCode::malformed);
   CHECK(one(0, {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}, 0).code == ErrorCode::malformed);
-  CHECK(one(0, {1}, UINT64_MAX - 31).code == ErrorCode::truncated);                       // offset + size wraps
-  CHECK(one(0, {256}, 32).code == ErrorCode::truncated);                                  // one alignment too far
+  CHECK(one(0, {1}, UINT64_MAX - 31).code == ErrorCode::truncated);  // offset + size wraps
+  CHECK(one(0, {256}, 32).code == ErrorCode::truncated);             // one alignment too far
   CHECK(one(0, {256}, 0).what == "the file was read");
   // Two tensors whose padded sizes sum to a small number.
   GgufWriter writer;
@@ -332,7 +338,8 @@ TEST_CASE("values break their own rules: unknown types, bools of other values, e
   CHECK(refused_value(static_cast<GgufType>(UINT32_MAX), Raw{}.put(0)).code == ErrorCode::malformed);
   CHECK(refused_value(GgufType::array, Raw{}.put(std::uint32_t{13}).put(std::uint64_t{0})).code == ErrorCode::malformed);
   CHECK(refused_value(GgufType::boolean, Raw{}.put(std::uint8_t{2})).what == "a bool is neither 0 nor 1");
-  CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::boolean).put(std::uint64_t{2}).put(std::uint16_t{0x0301})).code == ErrorCode::malformed);
+  CHECK(refused_value(GgufType::array, Raw{}.type(GgufType::boolean).put(std::uint64_t{2}).put(std::uint16_t{0x0301})).code ==
+        ErrorCode::malformed);
   CHECK(refused(header(0, 1).text("").type(GgufType::u8).put(0)).what == "a metadata key is empty");
   CHECK(refused(header(0, 1).text(std::string(65536, 'k')).type(GgufType::u8).put(0)).code == ErrorCode::malformed);
   Raw twice;
@@ -383,7 +390,8 @@ TEST_CASE("a file cut at any byte is an error") {
   bytes.resize(bytes.size() - (32 - 48 % 32));  // the padding behind the last tensor, which no reader needs
   REQUIRE(Gguf::from_bytes(bytes).has_value());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));  // its own allocation, for ASan
+    const std::vector<std::byte> cut(bytes.begin(),
+                                     bytes.begin() + static_cast<std::ptrdiff_t>(size));  // its own allocation, for ASan
     const auto file = Gguf::from_bytes(cut);
     REQUIRE_FALSE(file.has_value());
     CHECK(file.error().code == ErrorCode::truncated);

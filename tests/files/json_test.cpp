@@ -6,7 +6,8 @@
 using namespace nihao;
 
 TEST_CASE("JSON is read in the order of the text, and by path") {
-  const auto json = parse_json(R"({"z": 1, "a": {"factor": 8.0, "list": [1, 2, {"deep": "x"}]}, "none": null, "t": true, "big": 18446744073709551615})");
+  const auto json = parse_json(
+      R"({"z": 1, "a": {"factor": 8.0, "list": [1, 2, {"deep": "x"}]}, "none": null, "t": true, "big": 18446744073709551615})");
   REQUIRE(json.has_value());
   CHECK(json->begin().key() == "z");
   CHECK(*json_get<float>(*json, "a.factor") == 8.0f);
@@ -26,7 +27,8 @@ TEST_CASE("JSON is read in the order of the text, and by path") {
 }
 
 TEST_CASE("a JSON value of the wrong kind is an error that names its path") {
-  const auto json = parse_json(R"({"a": {"n": -1, "s": "text", "x": [1, "two"], "o": {}}, "f": 1.5, "huge": 1e300, "none": null})");
+  const auto json =
+      parse_json(R"({"a": {"n": -1, "s": "text", "x": [1, "two"], "o": {}}, "f": 1.5, "huge": 1e300, "none": null})");
   REQUIRE(json.has_value());
   CHECK(json_get<int>(*json, "a.q").error().message() == "a.q: not there");
   CHECK(json_get<unsigned>(*json, "a.n").error().message() == "a.n: wanted a non-negative integer that fits, found -1");

@@ -49,11 +49,13 @@ TEST_CASE("what the writer writes, the reader reads") {
   const std::vector<std::uint8_t> flags{1, 0, 1};
   const std::vector<std::uint16_t> halves{0x3c00, 0xc000}, brains{0x3f80, 0xc000};
   const std::vector<double> doubles{0.1};
-  const SafetensorsTensor tensors[] = {
-      {"flags", SafetensorsType::BOOL, {3}, bytes_of(flags)},   {"logits", SafetensorsType::F32, {2, 3}, bytes_of(logits)},
-      {"ids", SafetensorsType::I64, {3}, bytes_of(ids)},        {"half \"quoted\" 你好", SafetensorsType::F16, {2}, bytes_of(halves)},
-      {"brain", SafetensorsType::BF16, {1, 2}, bytes_of(brains)}, {"scalar", SafetensorsType::F64, {}, bytes_of(doubles)},
-      {"empty", SafetensorsType::F32, {4, 0}, {}}};
+  const SafetensorsTensor tensors[] = {{"flags", SafetensorsType::BOOL, {3}, bytes_of(flags)},
+                                       {"logits", SafetensorsType::F32, {2, 3}, bytes_of(logits)},
+                                       {"ids", SafetensorsType::I64, {3}, bytes_of(ids)},
+                                       {"half \"quoted\" 你好", SafetensorsType::F16, {2}, bytes_of(halves)},
+                                       {"brain", SafetensorsType::BF16, {1, 2}, bytes_of(brains)},
+                                       {"scalar", SafetensorsType::F64, {}, bytes_of(doubles)},
+                                       {"empty", SafetensorsType::F32, {4, 0}, {}}};
   const std::pair<std::string, std::string> metadata[] = {{"format", "pt"}};
   const std::string path = folder.path("t.safetensors");
   REQUIRE(write_safetensors(path, tensors, metadata).has_value());
@@ -112,7 +114,8 @@ TEST_CASE("the float tensors are weights, and outlive the reader") {
 }
 
 TEST_CASE("a tensor that the file does not align is still aligned as a weight") {
-  const auto bytes = file_of(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"F32","shape":[2],"data_offsets":[3,11]}})", 11);
+  const auto bytes = file_of(
+      R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"F32","shape":[2],"data_offsets":[3,11]}})", 11);
   const auto file = Safetensors::from_bytes(bytes);
   REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().message()));
   const TensorInfo* b = file->tensors().find("b");
@@ -123,7 +126,8 @@ TEST_CASE("a tensor that the file does not align is still aligned as a weight") 
 }
 
 TEST_CASE("a safetensors header is held to the specification") {
-  const std::string good = R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"U8","shape":[4],"data_offsets":[16,20]}})";
+  const std::string good =
+      R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"U8","shape":[4],"data_offsets":[16,20]}})";
   CHECK(refused(good, 20).what == "the file was read");
   CHECK(refused(good + "     ", 20).what == "the file was read");  // padded with spaces
   CHECK(refused(" " + good, 20).message() == "memory: byte 8: the header does not start with {");
@@ -140,7 +144,8 @@ TEST_CASE("a safetensors header is held to the specification") {
   CHECK(refused(line("F32", "[2,2]", "[0,16]"), 16).what == "the file was read");
   CHECK(refused(line("F4", "[8]", "[0,4]"), 4).what == "the file was read");
   CHECK(refused(line("F4", "[7]", "[0,3]"), 3).code == ErrorCode::malformed);
-  CHECK(refused(line("F32", "[2,2]", "[0,12]"), 12).message() == "memory: tensor \"a\": dtype and shape make 16 bytes, data_offsets 12");
+  CHECK(refused(line("F32", "[2,2]", "[0,12]"), 12).message() ==
+        "memory: tensor \"a\": dtype and shape make 16 bytes, data_offsets 12");
   CHECK(refused(line("F128", "[1]", "[0,16]"), 16).code == ErrorCode::unsupported);
   CHECK(refused(line("F32", "[1]", "[8,4]"), 16).code == ErrorCode::malformed);
   CHECK(refused(line("F32", "[1]", "[0,4,8]"), 16).code == ErrorCode::malformed);
@@ -149,17 +154,17 @@ TEST_CASE("a safetensors header is held to the specification") {
   CHECK(refused(line("F32", "[-1]", "[0,4]"), 4).code == ErrorCode::mismatch);
   CHECK(refused(line("F32", "[1.5]", "[0,4]"), 4).code == ErrorCode::mismatch);
   CHECK(refused(line("F32", "\"1\"", "[0,4]"), 4).code == ErrorCode::mismatch);
-  CHECK(refused(line("F32", "[4611686018427387905]", "[0,4]"), 4).code == ErrorCode::malformed);          // x 32 bits wraps
-  CHECK(refused(line("F32", "[4294967296,4294967296]", "[0,0]"), 0).code == ErrorCode::malformed);         // product wraps to 0
+  CHECK(refused(line("F32", "[4611686018427387905]", "[0,4]"), 4).code == ErrorCode::malformed);    // x 32 bits wraps
+  CHECK(refused(line("F32", "[4294967296,4294967296]", "[0,0]"), 0).code == ErrorCode::malformed);  // product wraps to 0
   CHECK(refused(line("F32", "[0,18446744073709551615,9]", "[0,0]"), 0).code == ErrorCode::malformed);
   CHECK(refused(line("F32", "[1]", "[0,18446744073709551615]"), 4).code == ErrorCode::truncated);
   CHECK(refused(line("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,4]"), 4).code == ErrorCode::limit);
   CHECK(refused(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4).message() == "memory: tensor \"a\": dtype: not there");
   CHECK(refused(R"({"a":5})", 0).code == ErrorCode::missing);
-  CHECK(refused(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6).message() ==
-        "memory: tensor \"b\": its bytes overlap those before");
-  CHECK(refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2).code ==
-        ErrorCode::malformed);
+  CHECK(refused(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6)
+            .message() == "memory: tensor \"b\": its bytes overlap those before");
+  CHECK(refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2)
+            .code == ErrorCode::malformed);
   CHECK(refused(R"({"__metadata__":{"a":5}})", 0).message() == "memory: __metadata__: a: wanted a string, found 5");
   CHECK(refused("{\"a\":" + std::string(100000, '[') + "}", 0).code == ErrorCode::limit);
 }
@@ -174,7 +179,8 @@ TEST_CASE("a safetensors header's length is held against the file and the limit"
 }
 
 TEST_CASE("a safetensors file cut at any byte is an error, and one with any bit turned is read or refused") {
-  const auto bytes = file_of(R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"U8","shape":[4],"data_offsets":[16,20]}})", 20);
+  const auto bytes = file_of(
+      R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"U8","shape":[4],"data_offsets":[16,20]}})", 20);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     CHECK_FALSE(Safetensors::from_bytes(cut).has_value());
@@ -191,7 +197,8 @@ TEST_CASE("a safetensors file cut at any byte is an error, and one with any bit 
 TEST_CASE("a folder with an index opens its shards, and nothing outside the folder") {
   const test::TempFolder folder;
   const std::vector<float> values(4, 1.0f);
-  const SafetensorsTensor a{"a", SafetensorsType::F32, {4}, bytes_of(values)}, b{"b", SafetensorsType::F32, {2}, bytes_of(values).first(8)};
+  const SafetensorsTensor a{"a", SafetensorsType::F32, {4}, bytes_of(values)},
+      b{"b", SafetensorsType::F32, {2}, bytes_of(values).first(8)};
   REQUIRE(write_safetensors(folder.path("m-00001-of-00002.safetensors"), {&a, 1}).has_value());
   REQUIRE(write_safetensors(folder.path("m-00002-of-00002.safetensors"), {&b, 1}).has_value());
   const std::string index = folder.path("model.safetensors.index.json");
@@ -206,20 +213,23 @@ TEST_CASE("a folder with an index opens its shards, and nothing outside the fold
   CHECK(*file->values<float>("b") == std::vector<float>{1, 1});
   CHECK(Safetensors::open(index).has_value());
 
-  CHECK(open_with(R"({"a": "m-00002-of-00002.safetensors", "b": "m-00002-of-00002.safetensors"})").error().code == ErrorCode::mismatch);
-  CHECK(open_with(R"({"a": "m-00001-of-00002.safetensors", "c": "m-00002-of-00002.safetensors"})").error().code == ErrorCode::mismatch);
+  CHECK(open_with(R"({"a": "m-00002-of-00002.safetensors", "b": "m-00002-of-00002.safetensors"})").error().code ==
+        ErrorCode::mismatch);
+  CHECK(open_with(R"({"a": "m-00001-of-00002.safetensors", "c": "m-00002-of-00002.safetensors"})").error().code ==
+        ErrorCode::mismatch);
   CHECK(open_with(R"({"a": "m-00003-of-00002.safetensors"})").error().code == ErrorCode::io);
   CHECK(open_with("[]").error().code == ErrorCode::malformed);
   CHECK(open_with("{\"a\": 5}").error().code == ErrorCode::mismatch);
-  for (const char* name : {"../m-00001-of-00002.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..\\\\x.safetensors", ".safetensors",
-                           "..safetensors", "", "model.bin", "a\\u0000.safetensors"}) {
+  for (const char* name : {"../m-00001-of-00002.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..\\\\x.safetensors",
+                           ".safetensors", "..safetensors", "", "model.bin", "a\\u0000.safetensors"}) {
     const auto refused_name = open_with(std::string("{\"a\": \"") + name + "\"}");
     REQUIRE_FALSE(refused_name.has_value());
     CHECK(refused_name.error().code == ErrorCode::malformed);
   }
   // The same name in two shards.
   REQUIRE(write_safetensors(folder.path("m-00002-of-00002.safetensors"), {&a, 1}).has_value());
-  CHECK(open_with(R"({"a": "m-00001-of-00002.safetensors", "b": "m-00002-of-00002.safetensors"})").error().what == "it is there twice");
+  CHECK(open_with(R"({"a": "m-00001-of-00002.safetensors", "b": "m-00002-of-00002.safetensors"})").error().what ==
+        "it is there twice");
   CHECK(Safetensors::open(folder.path("nothing here")).error().code == ErrorCode::io);
 }
 
@@ -230,8 +240,9 @@ TEST_CASE("the safetensors writer refuses what no reader would take") {
   const auto write = [&](std::vector<SafetensorsTensor> tensors) { return write_safetensors(path, tensors); };
   CHECK(write({{"a", SafetensorsType::F32, {5}, bytes_of(values)}}).error().code == ErrorCode::mismatch);
   CHECK(write({{"a", SafetensorsType::F32, {UINT64_MAX, 4}, bytes_of(values)}}).error().code == ErrorCode::mismatch);
-  CHECK(write({{"a", SafetensorsType::F32, {4}, bytes_of(values)}, {"a", SafetensorsType::F32, {4}, bytes_of(values)}}).error().code ==
-        ErrorCode::invalid_argument);
+  CHECK(write({{"a", SafetensorsType::F32, {4}, bytes_of(values)}, {"a", SafetensorsType::F32, {4}, bytes_of(values)}})
+            .error()
+            .code == ErrorCode::invalid_argument);
   CHECK(write({{"\xff", SafetensorsType::F32, {4}, bytes_of(values)}}).error().code == ErrorCode::invalid_argument);
   CHECK(write({{"__metadata__", SafetensorsType::F32, {4}, bytes_of(values)}}).error().code == ErrorCode::invalid_argument);
   CHECK(std::filesystem::is_empty(folder.root()));

@@ -41,13 +41,49 @@ namespace nihao {
 
 /// The name that ggml gives to a tensor type's number, or an empty one where it has none.
 [[nodiscard]] constexpr std::string_view ggml_type_name(std::uint32_t type) noexcept {
-  constexpr std::string_view names[] = {
-      "F32",     "F16",    "Q4_0",  "Q4_1",  "Q4_2 (removed from ggml)", "Q4_3 (removed from ggml)", "Q5_0",   "Q5_1",
-      "Q8_0",    "Q8_1",   "Q2_K",  "Q3_K",  "Q4_K",   "Q5_K",  "Q6_K",  "Q8_K",
-      "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS",
-      "I8",      "I16",    "I32",   "I64",   "F64",    "IQ1_M", "BF16",  "Q4_0_4_4 (removed from ggml)",
-      "Q4_0_4_8 (removed from ggml)", "Q4_0_8_8 (removed from ggml)", "TQ1_0", "TQ2_0", "IQ4_NL_4_4 (removed from ggml)",
-      "IQ4_NL_4_8 (removed from ggml)", "IQ4_NL_8_8 (removed from ggml)", "MXFP4", "NVFP4", "Q1_0", "Q2_0"};
+  constexpr std::string_view names[] = {"F32",
+                                        "F16",
+                                        "Q4_0",
+                                        "Q4_1",
+                                        "Q4_2 (removed from ggml)",
+                                        "Q4_3 (removed from ggml)",
+                                        "Q5_0",
+                                        "Q5_1",
+                                        "Q8_0",
+                                        "Q8_1",
+                                        "Q2_K",
+                                        "Q3_K",
+                                        "Q4_K",
+                                        "Q5_K",
+                                        "Q6_K",
+                                        "Q8_K",
+                                        "IQ2_XXS",
+                                        "IQ2_XS",
+                                        "IQ3_XXS",
+                                        "IQ1_S",
+                                        "IQ4_NL",
+                                        "IQ3_S",
+                                        "IQ2_S",
+                                        "IQ4_XS",
+                                        "I8",
+                                        "I16",
+                                        "I32",
+                                        "I64",
+                                        "F64",
+                                        "IQ1_M",
+                                        "BF16",
+                                        "Q4_0_4_4 (removed from ggml)",
+                                        "Q4_0_4_8 (removed from ggml)",
+                                        "Q4_0_8_8 (removed from ggml)",
+                                        "TQ1_0",
+                                        "TQ2_0",
+                                        "IQ4_NL_4_4 (removed from ggml)",
+                                        "IQ4_NL_4_8 (removed from ggml)",
+                                        "IQ4_NL_8_8 (removed from ggml)",
+                                        "MXFP4",
+                                        "NVFP4",
+                                        "Q1_0",
+                                        "Q2_0"};
   return type < std::size(names) ? names[type] : std::string_view{};
 }
 
@@ -75,8 +111,10 @@ class Gguf {
     }
     const auto name = ShardName::from(path);
     if (!name || name->count != split.count || name->number != split.number + 1) {
-      return Error{ErrorCode::mismatch, concat("the file says that it is shard ", split.number + 1, " of ", split.count,
-                                               ", and its name does not (…-00001-of-0000N.gguf)"), path};
+      return Error{ErrorCode::mismatch,
+                   concat("the file says that it is shard ", split.number + 1, " of ", split.count,
+                          ", and its name does not (…-00001-of-0000N.gguf)"),
+                   path};
     }
     std::vector<std::string> paths;
     std::vector<MappedFile> shards;
@@ -136,7 +174,8 @@ class Gguf {
   /// The same, or `fallback` where the key is not there. A key of the wrong type is an error all the same.
   template <class T>
   [[nodiscard]] Expected<T> get_or(std::string_view key, T fallback) const {
-    static_assert(GgufScalar<T>, "Gguf::get_or reads bool, integers, float, double and std::string_view: get_or<std::string_view>(key, \"…\").");
+    static_assert(GgufScalar<T>,
+                  "Gguf::get_or reads bool, integers, float, double and std::string_view (get_or<std::string_view>(key, \"\")).");
     const Entry* entry = find(key);
     return entry == nullptr ? Expected<T>(fallback) : entry->template as<T>();
   }
@@ -150,7 +189,8 @@ class Gguf {
   /// An array of numbers or of bools, each converted where it fits. Errors: missing, mismatch.
   template <class T>
   [[nodiscard]] Expected<std::vector<T>> array(std::string_view key) const {
-    static_assert(GgufScalar<T> && !std::same_as<T, std::string_view>, "Gguf::array reads bools and numbers; strings() reads strings.");
+    static_assert(GgufScalar<T> && !std::same_as<T, std::string_view>,
+                  "Gguf::array reads bools and numbers; strings() reads strings.");
     NIHAO_TRY(const Entry* entry, require(key));
     return entry->template items<T>();
   }
@@ -191,12 +231,8 @@ class Gguf {
     }
     [[nodiscard]] Expected<Split> split(std::string_view file) const {
       Split out{0, 1};
-      if (const Entry* count = find("split.count")) {
-        NIHAO_TRY(out.count, in(file, count->as<std::uint16_t>()));
-      }
-      if (const Entry* number = find("split.no")) {
-        NIHAO_TRY(out.number, in(file, number->as<std::uint16_t>()));
-      }
+      if (const Entry* count = find("split.count")) { NIHAO_TRY(out.count, in(file, count->as<std::uint16_t>())); }
+      if (const Entry* number = find("split.no")) { NIHAO_TRY(out.number, in(file, number->as<std::uint16_t>())); }
       if (out.number >= std::max(out.count, 1u)) {
         return Error{ErrorCode::malformed, concat("split.no is ", out.number, ", of ", out.count, " shards"), std::string(file)};
       }
@@ -289,7 +325,8 @@ class Gguf {
 
   /// A list's indices in the order of its names. Error: malformed for a name that is there twice.
   template <class Item>
-  static Expected<std::vector<std::uint32_t>> sorted(const std::vector<Item>& items, std::string_view Item::* name, std::string_view what) {
+  static Expected<std::vector<std::uint32_t>> sorted(const std::vector<Item>& items, std::string_view Item::* name,
+                                                     std::string_view what) {
     if (items.size() > UINT32_MAX) return Error{ErrorCode::limit, concat(items.size(), " times a ", what)};
     std::vector<std::uint32_t> order(items.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -306,7 +343,8 @@ class Gguf {
     NIHAO_TRY(const auto size, reader.read<std::uint64_t>(what));
     if (size == 0) return Error{ErrorCode::malformed, concat(what, " is empty"), concat("byte ", at)};
     if (size > max_key_bytes && size <= reader.left()) {
-      return Error{ErrorCode::malformed, concat(what, " has ", size, " bytes, the limit is ", max_key_bytes), concat("byte ", at)};
+      return Error{ErrorCode::malformed, concat(what, " has ", size, " bytes, the limit is ", max_key_bytes),
+                   concat("byte ", at)};
     }
     return reader.text(size, what);
   }
@@ -348,7 +386,8 @@ class Gguf {
     const std::size_t size = gguf_type_size(type);
     NIHAO_CHECK(reader.expect_items(count, size != 0 ? size : type == GgufType::string ? 8 : 4 + 8, "the value"));
     if (count > items_left) {
-      return Error{ErrorCode::limit, concat("the file's arrays have more than ", gguf_max_items, " items"), concat("byte ", reader.offset())};
+      return Error{ErrorCode::limit, concat("the file's arrays have more than ", gguf_max_items, " items"),
+                   concat("byte ", reader.offset())};
     }
     items_left -= count;
     if (size != 0) {
@@ -398,7 +437,8 @@ class Gguf {
       elements = *product;
     }
     NIHAO_TRY(const auto type, reader.read<std::uint32_t>("the type"));
-    const auto known = std::find_if(std::begin(all_formats), std::end(all_formats), [&](FormatId f) { return ggml_type_of(f) == type; });
+    const auto known =
+        std::find_if(std::begin(all_formats), std::end(all_formats), [&](FormatId f) { return ggml_type_of(f) == type; });
     if (known == std::end(all_formats)) {
       const std::string_view type_name = ggml_type_name(type);
       if (type_name.empty()) return Error{ErrorCode::unsupported, concat("unknown tensor type ", type)};
@@ -450,8 +490,10 @@ class Gguf {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       NIHAO_TRY(const auto split, parts[i].split(names[i]));
       if (std::max(split.count, 1u) != parts.size() || split.number != i) {
-        return Error{ErrorCode::mismatch, concat("the file says that it is shard ", split.number + 1, " of ", std::max(split.count, 1u),
-                                                 ", and it is read as ", i + 1, " of ", parts.size()), names[i]};
+        return Error{ErrorCode::mismatch,
+                     concat("the file says that it is shard ", split.number + 1, " of ", std::max(split.count, 1u),
+                            ", and it is read as ", i + 1, " of ", parts.size()),
+                     names[i]};
       }
       for (TensorInfo& tensor : parts[i].tensors) {
         tensor.file = static_cast<std::uint32_t>(i);
@@ -462,7 +504,8 @@ class Gguf {
     if (const Entry* total = parts[0].find("split.tensors.count"); total != nullptr && parts.size() > 1) {
       NIHAO_TRY(const auto count, in(names[0], total->as<std::uint64_t>()));
       if (count != tensors.size()) {
-        return Error{ErrorCode::mismatch, concat("split.tensors.count is ", count, ", the shards hold ", tensors.size()), names[0]};
+        return Error{ErrorCode::mismatch, concat("split.tensors.count is ", count, ", the shards hold ", tensors.size()),
+                     names[0]};
       }
     }
     Gguf out;

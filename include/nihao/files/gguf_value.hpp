@@ -21,7 +21,19 @@ namespace nihao {
 
 /// The types of metadata values, with the file's numbers for them.
 enum class GgufType : std::uint32_t {
-  u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12
+  u8 = 0,
+  i8 = 1,
+  u16 = 2,
+  i16 = 3,
+  u32 = 4,
+  i32 = 5,
+  f32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  u64 = 10,
+  i64 = 11,
+  f64 = 12
 };
 
 inline constexpr std::uint32_t gguf_type_count = 13;
@@ -35,11 +47,19 @@ inline constexpr std::uint32_t gguf_type_count = 13;
 /// Bytes of a value of fixed size; 0 for strings and arrays.
 [[nodiscard]] constexpr std::size_t gguf_type_size(GgufType type) noexcept {
   switch (type) {
-    case GgufType::u8: case GgufType::i8: case GgufType::boolean: return 1;
-    case GgufType::u16: case GgufType::i16: return 2;
-    case GgufType::u32: case GgufType::i32: case GgufType::f32: return 4;
-    case GgufType::u64: case GgufType::i64: case GgufType::f64: return 8;
-    case GgufType::string: case GgufType::array: break;
+    case GgufType::u8:
+    case GgufType::i8:
+    case GgufType::boolean: return 1;
+    case GgufType::u16:
+    case GgufType::i16: return 2;
+    case GgufType::u32:
+    case GgufType::i32:
+    case GgufType::f32: return 4;
+    case GgufType::u64:
+    case GgufType::i64:
+    case GgufType::f64: return 8;
+    case GgufType::string:
+    case GgufType::array: break;
   }
   return 0;
 }
@@ -150,7 +170,8 @@ struct GgufEntry {
   }
 
   [[nodiscard]] Error mismatch(std::string_view wanted) const {
-    std::string what = concat("wanted ", wanted, ", the file has ", type == GgufType::array ? "an array of " : "", to_string(item_type));
+    std::string what =
+        concat("wanted ", wanted, ", the file has ", type == GgufType::array ? "an array of " : "", to_string(item_type));
     if (type != GgufType::array) what += concat(" ", describe());
     return Error{ErrorCode::mismatch, std::move(what), concat("metadata key \"", printable(key), "\"")};
   }

@@ -159,7 +159,8 @@ class GgufWriter {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       NIHAO_TRY(const auto bytes, source(i));
       if (bytes.size() != tensors_[i].size) {
-        return Error{ErrorCode::invalid_argument, concat("tensor ", i, " has ", bytes.size(), " bytes, its shape needs ", tensors_[i].size), path};
+        return Error{ErrorCode::invalid_argument,
+                     concat("tensor ", i, " has ", bytes.size(), " bytes, its shape needs ", tensors_[i].size), path};
       }
       NIHAO_CHECK(file.write(bytes));
       NIHAO_CHECK(file.pad(alignment_));
@@ -187,7 +188,9 @@ class GgufWriter {
     else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? GgufType::i32 : GgufType::u32;
     else return std::is_signed_v<T> ? GgufType::i64 : GgufType::u64;
   }
-  static void put_bytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
+  static void put_bytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
   template <class T>
   static void put(std::vector<std::byte>& out, T value) {
     put_bytes(out, std::as_bytes(std::span(&value, 1)));

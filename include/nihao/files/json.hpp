@@ -42,7 +42,11 @@ class JsonCursor {
   JsonCursor(const char* at, const char** seen) noexcept : at_(at), seen_(seen) {}
   const char& operator*() const noexcept { return *at_; }
   JsonCursor& operator++() noexcept { return *seen_ = ++at_, *this; }
-  JsonCursor operator++(int) noexcept { const JsonCursor before = *this; ++*this; return before; }
+  JsonCursor operator++(int) noexcept {
+    const JsonCursor before = *this;
+    ++*this;
+    return before;
+  }
   friend bool operator==(const JsonCursor& a, const JsonCursor& b) noexcept { return a.at_ == b.at_; }
   friend bool operator!=(const JsonCursor& a, const JsonCursor& b) noexcept { return a.at_ != b.at_; }
 
@@ -94,7 +98,8 @@ class JsonBuilder {
     std::string_view what = exception.what();
     if (const auto end = what.find("] "); end != what.npos) what.remove_prefix(end + 2);
     if (const auto end = what.find(": "); what.substr(0, 11) == "parse error" && end != what.npos) what.remove_prefix(end + 2);
-    error_ = Error{ErrorCode::malformed, concat("not JSON: ", printable(what, 200)), concat("byte ", position == 0 ? 0 : position - 1)};
+    error_ = Error{ErrorCode::malformed, concat("not JSON: ", printable(what, 200)),
+                   concat("byte ", position == 0 ? 0 : position - 1)};
     return false;
   }
 
@@ -240,7 +245,8 @@ template <class T>
 [[nodiscard]] Expected<T> json_as(const Json& value, std::string_view path) {
   T out{};
   if (detail::JsonRead<T>::read(value, out)) return out;
-  return Error{ErrorCode::mismatch, concat("wanted ", detail::JsonRead<T>::wanted, ", found ", detail::json_kind(value)), std::string(path)};
+  return Error{ErrorCode::mismatch, concat("wanted ", detail::JsonRead<T>::wanted, ", found ", detail::json_kind(value)),
+               std::string(path)};
 }
 
 /// The value at `path` as T, as by json_as. Errors: missing, mismatch; both name the path.
@@ -265,7 +271,8 @@ template <class T>
   const Json* value = json_find(json, path);
   if (value == nullptr) return Error{ErrorCode::missing, "not there", std::string(path)};
   const auto* items = value->get_ptr<const Json::array_t*>();
-  if (items == nullptr) return Error{ErrorCode::mismatch, concat("wanted an array, found ", detail::json_kind(*value)), std::string(path)};
+  if (items == nullptr)
+    return Error{ErrorCode::mismatch, concat("wanted an array, found ", detail::json_kind(*value)), std::string(path)};
   std::vector<T> out;
   out.reserve(items->size());
   for (std::size_t i = 0; i < items->size(); ++i) {

@@ -26,7 +26,26 @@ namespace nihao {
 
 /// The element types of safetensors files.
 enum class SafetensorsType : std::uint8_t {
-  BOOL, F4, F6_E2M3, F6_E3M2, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, I16, U16, F16, BF16, I32, U32, F32, C64, F64, I64, U64
+  BOOL,
+  F4,
+  F6_E2M3,
+  F6_E3M2,
+  U8,
+  I8,
+  F8_E5M2,
+  F8_E4M3,
+  F8_E8M0,
+  I16,
+  U16,
+  F16,
+  BF16,
+  I32,
+  U32,
+  F32,
+  C64,
+  F64,
+  I64,
+  U64
 };
 
 /// Name and size in bits of every SafetensorsType, in the enum's order.
@@ -35,8 +54,9 @@ struct SafetensorsTypeInfo {
   std::uint32_t bits;
 };
 inline constexpr SafetensorsTypeInfo safetensors_types[] = {
-    {"BOOL", 8}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},
-    {"U16", 16}, {"F16", 16}, {"BF16", 16},   {"I32", 32},    {"U32", 32}, {"F32", 32}, {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}};
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
+    {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
+    {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
 
 [[nodiscard]] constexpr SafetensorsTypeInfo safetensors_type_info(SafetensorsType type) noexcept {
   return safetensors_types[static_cast<std::size_t>(type)];
@@ -72,7 +92,9 @@ class Safetensors {
     auto in_folder = MappedFile::open(concat(path, single));
     if (in_folder) return open_single(concat(path, single), std::move(*in_folder));
     if (MappedFile::open(concat(path, index))) return open_index(concat(path, index));
-    return Error{ErrorCode::io, concat("neither a file (", file.error().what, ") nor a folder with model.safetensors or ", index.substr(1)), path};
+    return Error{ErrorCode::io,
+                 concat("neither a file (", file.error().what, ") nor a folder with model.safetensors or ", index.substr(1)),
+                 path};
   }
 
   /// Reads a file that the host holds in memory and keeps there while this or its tensors are used.
@@ -88,7 +110,8 @@ class Safetensors {
 
   /// The entry of that name, or null.
   [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const noexcept {
-    const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](auto i, auto n) { return entries_[i].name < n; });
+    const auto at =
+        std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](auto i, auto n) { return entries_[i].name < n; });
     return at != by_name_.end() && entries_[*at].name == name ? &entries_[*at] : nullptr;
   }
 
@@ -122,8 +145,12 @@ class Safetensors {
       return true;
     };
     if (!with_type(entry->type, convert)) {
-      return Error{ErrorCode::mismatch, concat("values of type ", safetensors_type_info(entry->type).name, " do not convert to ",
-                                               std::same_as<T, bool> ? "bool" : std::integral<T> ? "this integer type" : "a float type"), place};
+      return Error{ErrorCode::mismatch,
+                   concat("values of type ", safetensors_type_info(entry->type).name, " do not convert to ",
+                          std::same_as<T, bool> ? "bool"
+                          : std::integral<T>    ? "this integer type"
+                                                : "a float type"),
+                   place};
     }
     return out;
   }
@@ -154,7 +181,8 @@ class Safetensors {
   static Expected<Safetensors> open_index(const std::string& path) {
     NIHAO_TRY(const MappedFile index, MappedFile::open(path));
     if (index.bytes().size() > max_header_bytes) {
-      return Error{ErrorCode::limit, concat("an index of ", index.bytes().size(), " bytes, the limit is ", max_header_bytes), path};
+      return Error{ErrorCode::limit, concat("an index of ", index.bytes().size(), " bytes, the limit is ", max_header_bytes),
+                   path};
     }
     const std::string_view text(reinterpret_cast<const char*>(index.bytes().data()), index.bytes().size());
     NIHAO_TRY(const Json json, in(path, parse_json(text, 8)));
@@ -165,15 +193,18 @@ class Safetensors {
     for (const auto& [tensor, file] : *members) {
       NIHAO_TRY(const auto name, in(path, json_as<std::string_view>(file, concat("weight_map.", printable(tensor)))));
       // A file beside the index, and nothing else: no path, no "..", no hidden file.
-      if (!name.ends_with(".safetensors") || name.starts_with('.') || name.find_first_of(std::string_view("/\\\0", 3)) != name.npos) {
-        return Error{ErrorCode::malformed, concat("\"", printable(name), "\" is not the name of a safetensors file beside the index"),
+      if (!name.ends_with(".safetensors") || name.starts_with('.') ||
+          name.find_first_of(std::string_view("/\\\0", 3)) != name.npos) {
+        return Error{ErrorCode::malformed,
+                     concat("\"", printable(name), "\" is not the name of a safetensors file beside the index"),
                      concat(path, ": weight_map.", printable(tensor))};
       }
       names.emplace_back(name);
     }
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    if (names.size() > max_shards) return Error{ErrorCode::limit, concat(names.size(), " shards, the limit is ", max_shards), path};
+    if (names.size() > max_shards)
+      return Error{ErrorCode::limit, concat(names.size(), " shards, the limit is ", max_shards), path};
 
     const auto slash = path.rfind('/');
     const std::string folder = slash == path.npos ? "" : path.substr(0, slash + 1);
@@ -188,7 +219,8 @@ class Safetensors {
     for (const auto& [tensor, file] : *members) {
       const SafetensorsEntry* entry = out.find(tensor);
       if (entry != nullptr && names[entry->file] == *file.template get_ptr<const std::string*>()) continue;
-      return Error{ErrorCode::mismatch, concat("the index says that it is in ", *file.template get_ptr<const std::string*>(), ", and it is not"),
+      return Error{ErrorCode::mismatch,
+                   concat("the index says that it is in ", *file.template get_ptr<const std::string*>(), ", and it is not"),
                    concat(path, ": tensor \"", printable(tensor), "\"")};
     }
     return out;
@@ -199,7 +231,8 @@ class Safetensors {
     ByteReader reader(bytes);
     NIHAO_TRY(const auto header_size, reader.read<std::uint64_t>("the header's length"));
     if (header_size > max_header_bytes) {
-      return Error{ErrorCode::malformed, concat("the header's length is ", header_size, ", the limit is ", max_header_bytes), "byte 0"};
+      return Error{ErrorCode::malformed, concat("the header's length is ", header_size, ", the limit is ", max_header_bytes),
+                   "byte 0"};
     }
     NIHAO_TRY(const auto text, reader.text(header_size, "the header"));
     if (!text.starts_with('{')) return Error{ErrorCode::malformed, "the header does not start with {", "byte 8"};
@@ -235,12 +268,14 @@ class Safetensors {
   /// One tensor's line, {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}; the offset still counts from the data.
   static Expected<SafetensorsEntry> read_entry(const Json& json, std::span<const std::byte> data) {
     NIHAO_TRY(const auto dtype, json_get<std::string_view>(json, "dtype"));
-    const auto* info = std::find_if(std::begin(safetensors_types), std::end(safetensors_types), [&](auto& t) { return t.name == dtype; });
+    const auto* info =
+        std::find_if(std::begin(safetensors_types), std::end(safetensors_types), [&](auto& t) { return t.name == dtype; });
     if (info == std::end(safetensors_types)) return Error{ErrorCode::unsupported, concat("unknown dtype ", printable(dtype))};
     SafetensorsEntry entry{};
     entry.type = static_cast<SafetensorsType>(info - safetensors_types);
     NIHAO_TRY(entry.shape, json_array<std::uint64_t>(json, "shape"));
-    if (entry.shape.size() > max_rank) return Error{ErrorCode::limit, concat("rank ", entry.shape.size(), ", the limit is ", max_rank)};
+    if (entry.shape.size() > max_rank)
+      return Error{ErrorCode::limit, concat("rank ", entry.shape.size(), ", the limit is ", max_rank)};
     NIHAO_TRY(const auto range, json_array<std::uint64_t>(json, "data_offsets"));
     if (range.size() != 2 || range[0] > range[1]) return Error{ErrorCode::malformed, "data_offsets is not a range [begin, end]"};
     if (range[1] > data.size()) {
@@ -256,7 +291,8 @@ class Safetensors {
     if (!bits) return Error{ErrorCode::malformed, "the shape's size does not fit in 64 bits"};
     if (empty) bits = 0;
     if (*bits % 8 != 0 || *bits / 8 != range[1] - range[0]) {
-      return Error{ErrorCode::malformed, concat("dtype and shape make ", *bits / 8, " bytes, data_offsets ", range[1] - range[0])};
+      return Error{ErrorCode::malformed,
+                   concat("dtype and shape make ", *bits / 8, " bytes, data_offsets ", range[1] - range[0])};
     }
     entry.offset = range[0];
     entry.bytes = data.subspan(static_cast<std::size_t>(range[0]), static_cast<std::size_t>(range[1] - range[0]));
@@ -271,7 +307,8 @@ class Safetensors {
     std::uint64_t at = data;
     for (const SafetensorsEntry& entry : entries) {
       if (entry.offset != at) {
-        return Error{ErrorCode::malformed, concat("its bytes ", entry.offset < at ? "overlap those before" : "leave a gap before them"),
+        return Error{ErrorCode::malformed,
+                     concat("its bytes ", entry.offset < at ? "overlap those before" : "leave a gap before them"),
                      concat("tensor \"", printable(entry.name), "\"")};
       }
       at += entry.bytes.size();
@@ -300,8 +337,9 @@ class Safetensors {
     for (const SafetensorsEntry& entry : entries_) {
       const auto format = weight_format(entry.type);
       if (!format || entry.shape.size() > 4 || entry.elements() == 0) continue;
-      TensorInfo tensor{{}, *format, static_cast<std::uint8_t>(std::max<std::size_t>(entry.shape.size(), 1)), {1, 1, 1, 1}, entry.bytes,
-                        entry.offset, entry.file};
+      TensorInfo tensor{{},           *format,     static_cast<std::uint8_t>(std::max<std::size_t>(entry.shape.size(), 1)),
+                        {1, 1, 1, 1}, entry.bytes, entry.offset,
+                        entry.file};
       std::copy(entry.shape.begin(), entry.shape.end(), tensor.shape.begin());
       std::copy(entry.name.begin(), entry.name.end(), names);
       tensor.name = {names, entry.name.size()};

@@ -56,7 +56,8 @@ struct SafetensorsTensor {
     fields.emplace("dtype", Json(std::string(info.name)));
     fields.emplace("shape", Json(tensor->shape));
     fields.emplace("data_offsets", Json(std::vector<std::uint64_t>{at, at + tensor->bytes.size()}));
-    if (tensor->name == "__metadata__" || !members.emplace(std::string(tensor->name), std::move(line)).second) return Error{ErrorCode::invalid_argument, "the name is taken", place};
+    if (tensor->name == "__metadata__" || !members.emplace(std::string(tensor->name), std::move(line)).second)
+      return Error{ErrorCode::invalid_argument, "the name is taken", place};
     at += tensor->bytes.size();
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::ignore);

@@ -20,11 +20,11 @@ namespace nihao {
 struct TensorInfo {
   std::string_view name;
   FormatId format;
-  std::uint8_t rank;                       ///< 1 to 4
-  std::array<std::uint64_t, 4> shape;      ///< axes beyond rank are 1
-  std::span<const std::byte> bytes;        ///< exactly the tensor's bytes
-  std::uint64_t offset;                    ///< of the first byte in its file
-  std::uint32_t file;                      ///< which shard
+  std::uint8_t rank;                   ///< 1 to 4
+  std::array<std::uint64_t, 4> shape;  ///< axes beyond rank are 1
+  std::span<const std::byte> bytes;    ///< exactly the tensor's bytes
+  std::uint64_t offset;                ///< of the first byte in its file
+  std::uint32_t file;                  ///< which shard
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return rank < 2 ? 1 : shape[0] * shape[1] * shape[2] * shape[3] / cols(); }
   [[nodiscard]] std::uint64_t cols() const noexcept { return shape[rank - 1u]; }
@@ -50,7 +50,8 @@ class TensorFile {
 
   /// The tensor of that name, or null.
   [[nodiscard]] const TensorInfo* find(std::string_view name) const noexcept {
-    const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](auto i, auto n) { return tensors_[i].name < n; });
+    const auto at =
+        std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](auto i, auto n) { return tensors_[i].name < n; });
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
 
