@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -37,10 +38,13 @@ void check(const Tokenizer& tokenizer, std::string_view text, bool parse_special
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Tokenizer byte_level[] = {*Tokenizer::from_data(test::tiny_byte_level(Pretokenizer::gpt2).data),
-                                         *Tokenizer::from_data(test::tiny_byte_level(Pretokenizer::smollm).data),
-                                         *Tokenizer::from_data(test::tiny_byte_level(Pretokenizer::llama3).data),
-                                         *Tokenizer::from_data(test::tiny_byte_level(Pretokenizer::qwen2).data)};
+  static const std::vector<Tokenizer> byte_level = [] {
+    std::vector<Tokenizer> all;
+    for (int words = 0; words <= static_cast<int>(Pretokenizer::deepseek3); ++words) {
+      all.push_back(*Tokenizer::from_data(test::tiny_byte_level(static_cast<Pretokenizer>(words)).data));
+    }
+    return all;
+  }();
   static const Tokenizer sentencepiece = *Tokenizer::from_data(test::tiny_sentencepiece().data);
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);

@@ -10,7 +10,9 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-constexpr Pretokenizer all_rules[] = {Pretokenizer::gpt2, Pretokenizer::smollm, Pretokenizer::llama3, Pretokenizer::qwen2};
+constexpr Pretokenizer all_rules[] = {
+    Pretokenizer::gpt2,   Pretokenizer::smollm, Pretokenizer::falcon, Pretokenizer::llama3,         Pretokenizer::qwen2,
+    Pretokenizer::qwen35, Pretokenizer::gpt4o,  Pretokenizer::tekken, Pretokenizer::deepseek_coder, Pretokenizer::deepseek3};
 
 Words words(Pretokenizer rules, std::string_view text) {
   Words out;
@@ -66,6 +68,37 @@ TEST_CASE("the words of Llama 3 take one leading character, three digits, and li
 
 TEST_CASE("the words of Qwen2 are those of Llama 3 with each digit alone") {
   CHECK(words(Pretokenizer::qwen2, "in 2024, (ok)") == Words{"in", " ", "2", "0", "2", "4", ",", " (", "ok", ")"});
+}
+
+TEST_CASE("the words of Qwen3.5 hold their marks") {
+  CHECK(words(Pretokenizer::qwen35, "cafe\u0301s \u0301\u0301!") == Words{"cafe\u0301s", " \u0301\u0301", "!"});
+  CHECK(words(Pretokenizer::qwen2, "cafe\u0301s") == Words{"cafe", "\u0301s"});
+}
+
+TEST_CASE("the words of GPT-4o end where a capital follows a small letter, and hold their contraction") {
+  const auto gpt4o = [](std::string_view text) { return words(Pretokenizer::gpt4o, text); };
+  CHECK(gpt4o("helloWorld HTTPServer") == Words{"hello", "World", " HTTPServer"});
+  CHECK(gpt4o("it's THEY'LL x'\u017F") == Words{"it's", " THEY'LL", " x'\u017F"});
+  CHECK(gpt4o("\u4F60ABC") == Words{"\u4F60", "ABC"});  // U*W+ first: the ideograph is both, and the capitals are left
+  CHECK(gpt4o("ABC\u4F60DE f") == Words{"ABC\u4F60", "DE", " f"});
+  CHECK(gpt4o("!\u0301AB") == Words{"!\u0301", "AB"});
+  CHECK(gpt4o("\u0301AB") == Words{"\u0301", "AB"});  // a mark alone is U*W+ before it could lead capitals
+  CHECK(gpt4o("a//\n/b 12345") == Words{"a", "//\n/", "b", " ", "123", "45"});
+  CHECK(words(Pretokenizer::tekken, "it's 12") == Words{"it", "'s", " ", "1", "2"});
+}
+
+TEST_CASE("the words of Falcon set punctuation apart and cut numbers into threes") {
+  CHECK(words(Pretokenizer::falcon, "a+b = 12345, it's") ==
+        Words{"a", "+", "b", " ", "=", " ", "123", "45", ",", " it", "'", "s"});
+}
+
+TEST_CASE("the words of DeepSeek set line breaks, scripts and numbers apart") {
+  CHECK(words(Pretokenizer::deepseek_coder, "x = 12;\n\u4F60\u597D, ok") ==
+        Words{"x", " = ", "1", "2", ";", "\n", "\u4F60\u597D", ",", " ok"});
+  CHECK(words(Pretokenizer::deepseek3, "x = 1234;\n\n\u4F60\u597D\u304B, .foo") ==
+        Words{"x", " =", " ", "123", "4", ";\n\n", "\u4F60\u597D\u304B", ",", " .", "foo"});
+  CHECK(words(Pretokenizer::deepseek3, "\u0001\u0002a!") ==
+        Words{"\u0001", "\u0002a", "!"});  // what nothing matches is a word too
 }
 
 TEST_CASE("the words of a text are the text, in order, none empty") {

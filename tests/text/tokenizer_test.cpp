@@ -163,6 +163,14 @@ TEST_CASE("SentencePiece merges by score, spells out what it lacks in bytes, and
   CHECK(tokenizer.decode(*tokenizer.encode(" low", {.add_special = false})) == " low");
 }
 
+TEST_CASE("to SentencePiece a user-defined token is text, unless special tokens are parsed") {
+  auto v = test::tiny_sentencepiece();
+  v.data.strip_right.push_back(v.add("<t>", TokenType::user_defined));
+  const Tokenizer tokenizer = make(v);
+  CHECK(pieces(tokenizer, "<t> low<t>low") == " |<t>| low|<t>|low");
+  CHECK(pieces(tokenizer, "<t> low<t>low", {.add_special = false, .parse_special = true}) == "<t>| low|<t>| low");
+}
+
 TEST_CASE("without byte tokens SentencePiece gives the unknown token for each byte, or nothing") {
   auto v = test::tiny_sentencepiece(false);
   CHECK(pieces(make(v), "\u00E9") == " |<unk>|<unk>");
@@ -269,11 +277,12 @@ TEST_CASE("tokens of the same bytes, empty tokens and tokens outside the alphabe
   auto v = test::tiny_byte_level();
   v.add("low");
   v.add("");
-  v.add("\u4F60");  // not spelled in the byte alphabet: taken as it stands
+  const TokenId foreign = v.add("\u4F60");  // not spelled in the byte alphabet: it decodes as it stands, and no text leads to it
   v.add("[PAD]", TokenType::unused);
   const Tokenizer tokenizer = make(v);
   CHECK(pieces(tokenizer, "low") == "low");
   CHECK(tokenizer.encode("low")->front() < 300);
-  CHECK(tokenizer.piece(static_cast<TokenId>(tokenizer.vocabulary_size()) - 2) == "\u4F60");
+  CHECK(tokenizer.piece(foreign) == "\u4F60");
+  CHECK(tokenizer.encode("\u4F60")->front() < 300);
   CHECK(tokenizer.piece(static_cast<TokenId>(tokenizer.vocabulary_size()) - 1).empty());
 }

@@ -119,7 +119,7 @@ class BytePairEncoder {
     // In most vocabularies the token that a rule makes follows the one that the last rule made.
     const TokenId next = rules_.empty() ? no_token : rules_.back().joined + 1;
     const std::string_view both = s.both(text);
-    const bool follows = vocabulary.piece(next) == both && vocabulary.type(next) == TokenType::normal;
+    const bool follows = vocabulary.findable(next) && vocabulary.piece(next) == both;
     rules_.push_back({vocabulary.find_normal(s.left(text), s.left_hash), vocabulary.find_normal(s.right(text), s.right_hash),
                       follows ? next : vocabulary.find_normal(both)});
     const PairJoin& rule = rules_.back();

@@ -16,13 +16,21 @@
 
 namespace nihao {
 
-/// Which family's word rules. The comment is the expression that the automaton equals.
+/// Which family's word rules. The comment is the expression that the automaton equals, or the expressions one inside another;
+/// `'s` stands for the contractions 's 't 'm 'd 're 've 'll, and (?i:'s) for the same in any case.
 enum class Pretokenizer : std::uint8_t {
-  gpt2,    ///< 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-  smollm,  ///< each \p{N} alone, then gpt2
-  llama3,  ///< (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
-           ///< ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-  qwen2,   ///< as llama3, with \p{N} for \p{N}{1,3}
+  gpt2,            ///< 's| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+  smollm,          ///< \p{N}, then gpt2 (also StarCoder, Command R)
+  falcon,          ///< [\p{P}$+<=>^~|`]+, then gpt2, then [0-9]{3}
+  llama3,          ///< (?i:'s)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+  qwen2,           ///< as llama3, with \p{N} for \p{N}{1,3}
+  qwen35,          ///< as qwen2, with [\p{L}\p{M}] for \p{L} but in [^\r\n\p{L}\p{N}]
+  gpt4o,           ///< as llama3, but words [^\r\n\p{L}\p{N}]?U*W+(?i:'s)?|[^\r\n\p{L}\p{N}]?U+W*(?i:'s)? and [\r\n/]* after
+                   ///< punctuation; U is [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], W is [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+  tekken,          ///< as gpt4o, without (?i:'s)? and with \p{N} for \p{N}{1,3} (Mistral)
+  deepseek_coder,  ///< [\r\n], then \s?\p{L}+, then \s?\p{P}+, then [U+0800-U+9FA5 U+AC00-U+D7FF]+, then \p{N}
+  deepseek3,       ///< \p{N}{1,3}, then [U+4E00-U+9FA5 U+3040-U+30FF]+, then ASCII punctuation [A-Za-z]+|
+                   ///< [^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 };
 
 namespace detail {
@@ -99,53 +107,208 @@ struct Gpt2Words {
   }
 };
 
-/// The words of tiktoken's cl100k, which Llama 3 and Qwen2 took over; numbers are cut after `Digits` digits.
+/// \s*[\r\n]+|\s+(?!\S)|\s+ : a run of white space up to its last line break if it has one.
+inline const char* line_breaks_or_white_space(const char* at, const char* end) noexcept {
+  const char* after_break = nullptr;
+  for (const char* p = at; p != end;) {
+    const CharAt c = char_at(p);
+    if ((c.properties & unicode::white_space) == 0) break;
+    p = c.end;
+    if (c.properties & unicode::line_break) after_break = p;
+  }
+  return after_break ? after_break : white_space_run(at, end);
+}
+
+/// From `after`, behind a first digit, over at most Digits - 1 more.
 template <int Digits>
+const char* more_digits(const char* after, const char* end) noexcept {
+  for (int digits = 1; digits < Digits && after != end; ++digits) {
+    const CharAt d = char_at(after);
+    if ((d.properties & unicode::number) == 0) break;
+    after = d.end;
+  }
+  return after;
+}
+
+/// The words of tiktoken's cl100k, which Llama 3 and Qwen2 took over. `Letters`: what makes a word.
+template <int Digits, Properties Letters = unicode::letter>
 struct Cl100kWords {
   static const char* next(const char* at, const char* end) noexcept {
     using namespace unicode;
     if (const char* found = contraction(at, end, true)) return found;
     const CharAt c = char_at(at);
-    if (c.properties & letter) return skip(c.end, end, letter);
-    if (c.properties & number) {
-      const char* p = c.end;
-      for (int digits = 1; digits < Digits && p != end; ++digits) {
-        const CharAt d = char_at(p);
-        if ((d.properties & number) == 0) break;
-        p = d.end;
-      }
-      return p;
-    }
+    if (c.properties & Letters) return skip(c.end, end, Letters);
+    if (c.properties & number) return more_digits<Digits>(c.end, end);
     // One character that is no line break may lead a word of letters; a space may lead a run of punctuation.
-    if (c.end != end && (c.properties & line_break) == 0 && (char_at(c.end).properties & letter)) return skip(c.end, end, letter);
+    if (c.end != end && (c.properties & line_break) == 0 && (char_at(c.end).properties & Letters))
+      return skip(c.end, end, Letters);
     const char* run = *at == ' ' && c.end != end ? c.end : at;
     const CharAt r = char_at(run);
-    if ((r.properties & (white_space | letter | number)) == 0) {
-      return skip(skip_others(r.end, end, white_space | letter | number), end, line_break);
-    }
-    return line_breaks(at, end);
-  }
-
- private:
-  // \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last line break of the run if there is one.
-  static const char* line_breaks(const char* at, const char* end) noexcept {
-    const char* after_break = nullptr;
-    for (const char* p = at; p != end;) {
-      const CharAt c = char_at(p);
-      if ((c.properties & unicode::white_space) == 0) break;
-      p = c.end;
-      if (c.properties & unicode::line_break) after_break = p;
-    }
-    return after_break ? after_break : white_space_run(at, end);
+    constexpr Properties others = white_space | number | Letters;
+    if ((r.properties & others) == 0) return skip(skip_others(r.end, end, others), end, line_break);
+    return line_breaks_or_white_space(at, end);
   }
 };
 
-/// Each character with one of `Alone` is a word; what lies between is one too.
-template <Properties Alone>
+/// The words of tiktoken's o200k: runs of letters are cut where a capital follows a small letter.
+template <int Digits, bool Contractions>
+struct O200kWords {
+  static const char* next(const char* at, const char* end) noexcept {
+    using namespace unicode;
+    const CharAt c = char_at(at);
+    // In the order of the expression's alternatives: with the leading character, then without (a mark can be both).
+    const bool leads = (c.properties & (letter | number | line_break)) == 0 && c.end != end;
+    const bool in_word = (c.properties & (letter | mark)) != 0;
+    const char* word = leads ? capitals_and_small(c.end, end) : nullptr;
+    if (!word && in_word) word = capitals_and_small(at, end);
+    if (!word && leads) word = capitals(c.end, end);
+    if (!word && in_word) word = capitals(at, end);
+    if (word) {
+      const char* with = Contractions ? contraction(word, end, true) : nullptr;
+      return with ? with : word;
+    }
+    if (c.properties & number) return more_digits<Digits>(c.end, end);
+    const char* run = *at == ' ' && c.end != end ? c.end : at;
+    const CharAt r = char_at(run);
+    if ((r.properties & (white_space | letter | number)) == 0) {
+      const char* p = skip_others(r.end, end, white_space | letter | number);
+      while (p != end && (*p == '\r' || *p == '\n' || *p == '/')) ++p;
+      return p;
+    }
+    return line_breaks_or_white_space(at, end);
+  }
+
+ private:
+  static bool capital(const CharAt& c) noexcept {
+    return (c.properties & (unicode::letter | unicode::mark)) != 0 && (c.properties & unicode::lower) == 0;
+  }
+  static bool small(const CharAt& c) noexcept {
+    return (c.properties & (unicode::letter | unicode::mark)) != 0 && (c.properties & unicode::upper) == 0;
+  }
+  // U*W+ or null. U* takes all it can; if no small letter follows, it gives back up to the last character that is in W too.
+  static const char* capitals_and_small(const char* at, const char* end) noexcept {
+    const char* after_both = nullptr;
+    while (at != end) {
+      const CharAt c = char_at(at);
+      if (!capital(c)) {
+        if (!small(c)) break;
+        while (at != end && small(char_at(at))) at = char_at(at).end;
+        return at;
+      }
+      at = c.end;
+      if (small(c)) after_both = at;
+    }
+    return after_both;
+  }
+  // U+W* or null, where U*W+ has failed: what is left are capitals alone.
+  static const char* capitals(const char* at, const char* end) noexcept {
+    const char* p = at;
+    while (p != end && capital(char_at(p))) p = char_at(p).end;
+    return p == at ? nullptr : p;
+  }
+};
+
+/// The last stage of DeepSeek-V3. Characters that no alternative matches stay together up to the next match.
+struct DeepSeek3Words {
+  static const char* match(const char* at, const char* end) noexcept {
+    using namespace unicode;
+    const CharAt c = char_at(at);
+    if (c.properties & (letter | mark)) return skip(c.end, end, letter | mark);
+    if (static_cast<unsigned char>(*at) < 0x80 && (c.properties & (punctuation | symbol)) && c.end != end &&
+        ascii_letter(*c.end)) {
+      const char* p = c.end;
+      while (p != end && ascii_letter(*p)) ++p;
+      return p;
+    }
+    const bool leads = (c.properties & (line_break | punctuation | symbol)) == 0 && c.end != end;
+    if (leads && (char_at(c.end).properties & (letter | mark))) return skip(c.end, end, letter | mark);
+    const char* run = *at == ' ' && c.end != end ? c.end : at;
+    const CharAt r = char_at(run);
+    if (r.properties & (punctuation | symbol)) return skip(skip(r.end, end, punctuation | symbol), end, line_break);
+    return c.properties & white_space ? line_breaks_or_white_space(at, end) : nullptr;
+  }
+
+ private:
+  static bool ascii_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+};
+
+/// \s?X+ for a class X.
+template <Properties Wanted>
+struct SpacedRun {
+  static const char* match(const char* at, const char* end) noexcept {
+    const CharAt c = char_at(at);
+    if (c.properties & Wanted) return skip(c.end, end, Wanted);
+    if ((c.properties & unicode::white_space) == 0 || c.end == end) return nullptr;
+    const CharAt d = char_at(c.end);
+    return d.properties & Wanted ? skip(d.end, end, Wanted) : nullptr;
+  }
+};
+
+/// A run of code points in two ranges.
+template <char32_t First, char32_t Last, char32_t First2, char32_t Last2>
+struct RangeRun {
+  static const char* match(const char* at, const char* end) noexcept {
+    const char* p = at;
+    for (; p != end; p += utf8_length(*p)) {
+      const char32_t code = decode_utf8_unchecked(p);
+      if (!((code >= First && code <= Last) || (code >= First2 && code <= Last2))) break;
+    }
+    return p == at ? nullptr : p;
+  }
+};
+
+/// \p{N}{1,Digits}
+template <int Digits>
+struct Number {
+  static const char* match(const char* at, const char* end) noexcept {
+    const CharAt c = char_at(at);
+    return c.properties & unicode::number ? more_digits<Digits>(c.end, end) : nullptr;
+  }
+};
+
+/// [0-9]{3}
+struct AsciiDigitTriple {
+  static const char* match(const char* at, const char* end) noexcept {
+    if (end - at < 3) return nullptr;
+    for (int i = 0; i < 3; ++i) {
+      if (at[i] < '0' || at[i] > '9') return nullptr;
+    }
+    return at + 3;
+  }
+};
+
+/// [\p{P}$+<=>^~|`]+ : punctuation, and the symbols of ASCII.
+struct FalconPunctuation {
+  static const char* match(const char* at, const char* end) noexcept {
+    using namespace unicode;
+    const char* p = at;
+    while (p != end) {
+      const CharAt c = char_at(p);
+      const bool ascii_symbol = static_cast<unsigned char>(*p) < 0x80 && (c.properties & symbol);
+      if ((c.properties & punctuation) == 0 && !ascii_symbol) break;
+      p = c.end;
+    }
+    return p == at ? nullptr : p;
+  }
+};
+
+/// One character with one of `Wanted`.
+template <Properties Wanted>
+struct One {
+  static const char* match(const char* at, const char*) noexcept {
+    const CharAt c = char_at(at);
+    return c.properties & Wanted ? c.end : nullptr;
+  }
+};
+
+/// Makes a stage of an expression that does not match everywhere: what lies between two matches is a word too.
+template <class Expression>
 struct Isolate {
   static const char* next(const char* at, const char* end) noexcept {
-    const CharAt c = char_at(at);
-    return c.properties & Alone ? c.end : skip_others(c.end, end, Alone);
+    if (const char* found = Expression::match(at, end)) return found;
+    do at = char_at(at).end;
+    while (at != end && !Expression::match(at, end));
+    return at;
   }
 };
 
@@ -173,9 +336,21 @@ void pretokenize(Pretokenizer rules, std::string_view text, F&& each) {
   const char* end = begin + text.size();
   switch (rules) {
     case Pretokenizer::gpt2: return Stages<Gpt2Words>::run(begin, end, each);
-    case Pretokenizer::smollm: return Stages<Isolate<unicode::number>, Gpt2Words>::run(begin, end, each);
+    case Pretokenizer::smollm: return Stages<Isolate<Number<1>>, Gpt2Words>::run(begin, end, each);
+    case Pretokenizer::falcon:
+      return Stages<Isolate<FalconPunctuation>, Gpt2Words, Isolate<AsciiDigitTriple>>::run(begin, end, each);
     case Pretokenizer::llama3: return Stages<Cl100kWords<3>>::run(begin, end, each);
     case Pretokenizer::qwen2: return Stages<Cl100kWords<1>>::run(begin, end, each);
+    case Pretokenizer::qwen35: return Stages<Cl100kWords<1, unicode::letter | unicode::mark>>::run(begin, end, each);
+    case Pretokenizer::gpt4o: return Stages<O200kWords<3, true>>::run(begin, end, each);
+    case Pretokenizer::tekken: return Stages<O200kWords<1, false>>::run(begin, end, each);
+    case Pretokenizer::deepseek_coder:
+      return Stages<Isolate<One<unicode::line_break>>, Isolate<SpacedRun<unicode::letter>>,
+                    Isolate<SpacedRun<unicode::punctuation>>, Isolate<RangeRun<0x0800, 0x9FA5, 0xAC00, 0xD7FF>>,
+                    Isolate<Number<1>>>::run(begin, end, each);
+    case Pretokenizer::deepseek3:
+      return Stages<Isolate<Number<3>>, Isolate<RangeRun<0x4E00, 0x9FA5, 0x3040, 0x30FF>>, Isolate<DeepSeek3Words>>::run(
+          begin, end, each);
   }
 }
 

@@ -49,7 +49,8 @@ class SpecialTokens {
   }
 
   /// Cuts `text` at special tokens: calls `on_text(std::string_view)` for what lies between (never empty) and
-  /// `on_token(TokenId)`, in order. Without `parse_special` only the user-defined ones are found.
+  /// `on_token(TokenId)`, in order. Without `parse_special` only the user-defined ones are found, as plain text: they swallow
+  /// nothing.
   template <class OnText, class OnToken>
   void split(std::string_view text, bool parse_special, OnText&& on_text, OnToken&& on_token) const {
     const std::uint8_t wanted = parse_special ? starts_any : starts_always;
@@ -62,11 +63,11 @@ class SpecialTokens {
           continue;
         }
         std::size_t end = at;
-        while ((match.flags & flag_left) && end > from && is_space(text[end - 1])) --end;
+        while (parse_special && (match.flags & flag_left) && end > from && is_space(text[end - 1])) --end;
         if (end > from) on_text(text.substr(from, end - from));
         on_token(match.id);
         at += match.size;
-        while ((match.flags & flag_right) && at < text.size() && is_space(text[at])) ++at;
+        while (parse_special && (match.flags & flag_right) && at < text.size() && is_space(text[at])) ++at;
         from = at;
       }
     }

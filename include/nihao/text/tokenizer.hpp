@@ -156,15 +156,17 @@ class Tokenizer {
                         std::vector<TokenId>& out) const {
     SentencePieceEncoder::Workspace work;
     std::string input;
-    bool after_special = true;
+    bool prefix = add_space_prefix_;  // is the space in front still to come
     const auto plain = [&](std::string_view part) {
-      part = detail::sentencepiece_input(part, add_space_prefix_ && after_special, input);
-      encoder.encode(vocabulary_, part, out, work);
-      after_special = false;
+      encoder.encode(vocabulary_, detail::sentencepiece_input(part, prefix, input), out, work);
+      prefix = false;
     };
     special_.split(text, parse_special, plain, [&](TokenId id) {
+      // To SentencePiece a user-defined token is text like any other; where special tokens are parsed, text begins anew after
+      // each.
+      if (!parse_special && prefix) plain("");
       out.push_back(id);
-      after_special = true;
+      prefix = parse_special && add_space_prefix_;
     });
   }
 

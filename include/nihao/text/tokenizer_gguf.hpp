@@ -27,11 +27,23 @@ struct PretokenizerName {
 inline constexpr PretokenizerName pretokenizer_names[] = {
     {.name = "gpt-2", .words = Pretokenizer::gpt2, .clean_spaces = true},
     {.name = "phi-2", .words = Pretokenizer::gpt2, .clean_spaces = true},
+    {.name = "mpt", .words = Pretokenizer::gpt2, .nfc = true, .clean_spaces = true},
     {.name = "smollm", .words = Pretokenizer::smollm},
+    {.name = "starcoder", .words = Pretokenizer::smollm, .clean_spaces = true},
+    {.name = "refact", .words = Pretokenizer::smollm, .clean_spaces = true},
+    {.name = "command-r", .words = Pretokenizer::smollm, .nfc = true},
+    {.name = "falcon", .words = Pretokenizer::falcon, .clean_spaces = true},
     {.name = "llama-bpe", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
     {.name = "llama3", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
     {.name = "llama-v3", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
     {.name = "qwen2", .words = Pretokenizer::qwen2, .nfc = true},
+    {.name = "deepseek-r1-qwen", .words = Pretokenizer::qwen2, .nfc = true},
+    {.name = "qwen35", .words = Pretokenizer::qwen35, .nfc = true},
+    {.name = "gpt-4o", .words = Pretokenizer::gpt4o},
+    {.name = "llama4", .words = Pretokenizer::gpt4o},
+    {.name = "tekken", .words = Pretokenizer::tekken, .whole_words_first = true, .add_bos = true},
+    {.name = "deepseek-coder", .words = Pretokenizer::deepseek_coder},
+    {.name = "deepseek-v3", .words = Pretokenizer::deepseek3},
 };
 
 inline Expected<PretokenizerName> pretokenizer_of(const Gguf& file) {

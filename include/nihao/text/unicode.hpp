@@ -62,7 +62,7 @@ constexpr unsigned table_letter(char32_t code) noexcept {
 [[nodiscard]] constexpr bool nfc_inert(char32_t code) noexcept { return detail::table_letter(code) < 'a'; }
 
 /// A set of properties as bits, so that a regex class is one mask.
-using Properties = std::uint8_t;
+using Properties = std::uint16_t;
 inline constexpr Properties letter = 1;        ///< \p{L}
 inline constexpr Properties number = 2;        ///< \p{N}
 inline constexpr Properties mark = 4;          ///< \p{M}
@@ -70,7 +70,8 @@ inline constexpr Properties punctuation = 8;   ///< \p{P}
 inline constexpr Properties symbol = 16;       ///< \p{S}
 inline constexpr Properties white_space = 32;  ///< \s, the property White_Space
 inline constexpr Properties line_break = 64;   ///< [\r\n] alone
-inline constexpr Properties upper_only = 128;  ///< Lu and Lt: letters that are never part of a lower-case run
+inline constexpr Properties upper = 128;       ///< \p{Lu} and \p{Lt}
+inline constexpr Properties lower = 256;       ///< \p{Ll}
 
 namespace detail {
 constexpr Properties compute(char32_t code) noexcept {
@@ -83,7 +84,8 @@ constexpr Properties compute(char32_t code) noexcept {
   else if (c <= Po) p = punctuation;
   else if (c <= So) p = symbol;
   else if (c <= Zp) p = white_space;
-  if (c == Lu || c == Lt) p |= upper_only;
+  if (c == Lu || c == Lt) p |= upper;
+  if (c == Ll) p |= lower;
   if ((code >= 9 && code <= 13) || code == 0x85) p |= white_space;
   if (code == '\r' || code == '\n') p |= line_break;
   return p;

@@ -130,8 +130,9 @@ class Vocabulary {
     if (total > UINT32_MAX || tokens.size() > INT32_MAX) return Error{ErrorCode::limit, "the vocabulary is too large"};
     Vocabulary v;
     v.spelling_ = spelling;
-    v.types_.assign(types.begin(), types.end());
-    v.types_.resize(tokens.size(), TokenType::normal);
+    v.kinds_.reserve(tokens.size());
+    for (const TokenType type : types) v.kinds_.push_back(static_cast<std::uint8_t>(type));
+    v.kinds_.resize(tokens.size(), static_cast<std::uint8_t>(TokenType::normal));
     v.bytes_.reserve(static_cast<std::size_t>(total));
     v.offsets_.reserve(tokens.size() + 1);
     v.offsets_.push_back(0);
@@ -141,7 +142,7 @@ class Vocabulary {
     return v;
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return types_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return kinds_.size(); }
   [[nodiscard]] bool contains(TokenId id) const noexcept { return id >= 0 && static_cast<std::size_t>(id) < size(); }
   [[nodiscard]] PieceSpelling spelling() const noexcept { return spelling_; }
 
@@ -154,11 +155,18 @@ class Vocabulary {
   }
 
   [[nodiscard]] TokenType type(TokenId id) const noexcept {
-    return contains(id) ? types_[static_cast<std::size_t>(id)] : TokenType::undefined;
+    return contains(id) ? static_cast<TokenType>(kinds_[static_cast<std::size_t>(id)] & ~findable_bit) : TokenType::undefined;
   }
   /// For what a file says wrongly of a token; the piece stays.
   void set_type(TokenId id, TokenType type) noexcept {
-    if (contains(id)) types_[static_cast<std::size_t>(id)] = type;
+    if (!contains(id)) return;
+    std::uint8_t& kind = kinds_[static_cast<std::size_t>(id)];
+    kind = static_cast<std::uint8_t>(static_cast<std::uint8_t>(type) | (kind & findable_bit));
+  }
+
+  /// True if find_normal may give this token: it was normal in the file, has bytes, and is spelled as the others are.
+  [[nodiscard]] bool findable(TokenId id) const noexcept {
+    return contains(id) && (kinds_[static_cast<std::size_t>(id)] & findable_bit) != 0;
   }
 
   /// The normal token of exactly these bytes, or no_token; of several, the first.
@@ -184,8 +192,11 @@ class Vocabulary {
   [[nodiscard]] std::size_t longest() const noexcept { return longest_; }
 
  private:
+  static constexpr std::uint8_t findable_bit = 0x80;
+
   Expected<void> append(TokenId id, std::string_view text) {
-    const TokenType type = types_[static_cast<std::size_t>(id)];
+    const TokenType type = this->type(id);
+    bool spelled = true;
     const std::size_t before = bytes_.size();
     if (type == TokenType::byte) {
       const int value = detail::byte_token_value(text);
@@ -195,12 +206,14 @@ class Vocabulary {
       if (byte_tokens_[static_cast<std::size_t>(value)] == no_token) byte_tokens_[static_cast<std::size_t>(value)] = id;
     } else if (type == TokenType::normal) {
       if (spelling_ == PieceSpelling::sentencepiece) append_unescaped(text);
-      else if (!detail::append_byte_level(bytes_, text)) bytes_ += text;  // not of the alphabet: taken as it stands
+      else spelled = detail::append_byte_level(bytes_, text);
+      if (!spelled) bytes_ += text;  // not of the alphabet: no text leads here, and it decodes as it stands
     } else if (type != TokenType::unused && type != TokenType::undefined) {
       bytes_ += text;
     }
     offsets_.push_back(static_cast<std::uint32_t>(bytes_.size()));
-    if (type == TokenType::normal && bytes_.size() > before) {
+    if (type == TokenType::normal && spelled && bytes_.size() > before) {
+      kinds_[static_cast<std::size_t>(id)] |= findable_bit;
       longest_ = std::max(longest_, bytes_.size() - before);
       if (spelling_ == PieceSpelling::byte_level && bytes_.size() - before == 1) {
         TokenId& entry = byte_tokens_[static_cast<unsigned char>(bytes_.back())];
@@ -237,10 +250,10 @@ class Vocabulary {
     index_ = FlatIndex(size());
     for (std::size_t i = 0; i < size() + ahead; ++i) {
       std::uint64_t& hash = hashes[i % ahead];
-      if (i >= ahead && types_[i - ahead] == TokenType::normal) {
+      if (i >= ahead && findable(static_cast<TokenId>(i - ahead))) {
         const std::string_view bytes = piece(static_cast<TokenId>(i - ahead));
         const auto same = [&](std::uint32_t other) { return piece(static_cast<TokenId>(other)) == bytes; };
-        if (!bytes.empty()) index_.insert(hash, static_cast<std::uint32_t>(i - ahead), same);
+        index_.insert(hash, static_cast<std::uint32_t>(i - ahead), same);
       }
       if (i < size()) index_.prefetch(hash = detail::hash_bytes(piece(static_cast<TokenId>(i))));
     }
@@ -249,8 +262,8 @@ class Vocabulary {
   PieceSpelling spelling_ = PieceSpelling::byte_level;
   std::string bytes_;
   std::vector<std::uint32_t> offsets_;  // [tokens + 1]
-  std::vector<TokenType> types_;
-  FlatIndex index_;  // normal tokens by their bytes
+  std::vector<std::uint8_t> kinds_;     // TokenType, and findable_bit
+  FlatIndex index_;                     // normal tokens by their bytes
   std::array<TokenId, 256> byte_tokens_{};
   std::array<bool, 256> before_space_{};
   std::size_t longest_ = 0;
