@@ -89,11 +89,12 @@ inline void group_digits(std::string& digits, char separator) {
     if (value < 0) out.erase(0, 1);
     return out;
   }
-  __extension__ using Unsigned = unsigned __int128;
-  auto rest = value < 0 ? Unsigned{0} - static_cast<Unsigned>(value) : static_cast<Unsigned>(value);
+  UnsignedInt rest = magnitude(value);
   const unsigned base = type == 'o' ? 8 : type == 'b' ? 2 : 16;
+  const std::string_view symbols = type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
   do {
-    out += (type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[static_cast<unsigned>(rest % base)];
+    const auto digit = static_cast<std::size_t>(rest % base);
+    out += symbols[digit];
     rest /= base;
   } while (rest != 0);
   if (alternate) out += type, out += '0';

@@ -312,7 +312,7 @@ class Parser : ExpressionParser {
 }  // namespace detail
 
 /// Errors: malformed (with the line), limit (nested deeper than max_depth).
-[[nodiscard]] inline Expected<Template> parse_template(std::string_view source, std::uint32_t max_depth = 100) {
+[[nodiscard]] inline Expected<Template> parse_template(std::string_view source, std::uint32_t max_depth = 200) {
   NIHAO_TRY(auto tokens, tokenize_template(source));
   return detail::Parser(std::move(tokens), max_depth).run();
 }

@@ -9,14 +9,18 @@
 
 namespace nihao::jinja {
 
+__extension__ typedef unsigned __int128 UnsignedInt;
+/// |value|, unsigned: the smallest int has no positive twin.
+[[nodiscard]] constexpr UnsignedInt magnitude(Int value) noexcept {
+  return value < 0 ? UnsignedInt{0} - static_cast<UnsignedInt>(value) : static_cast<UnsignedInt>(value);
+}
+
 /// Decimal digits of an int.
 inline void append_int(std::string& out, Int value) {
   char digits[40];
   std::size_t n = sizeof digits;
   const bool negative = value < 0;
-  // The magnitude as unsigned: the smallest int has no positive twin.
-  __extension__ using Unsigned = unsigned __int128;
-  Unsigned rest = negative ? Unsigned{0} - static_cast<Unsigned>(value) : static_cast<Unsigned>(value);
+  UnsignedInt rest = magnitude(value);
   do {
     digits[--n] = static_cast<char>('0' + static_cast<int>(rest % 10));
     rest /= 10;
