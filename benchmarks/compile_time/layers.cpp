@@ -1,0 +1,2 @@
+// The layers' types, none of them compiled.
+#include <nihao/layers/block.hpp>

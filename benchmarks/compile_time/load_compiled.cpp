@@ -1,0 +1,2 @@
+// The same, with the families from nihao::compiled.
+#include "load.cpp"

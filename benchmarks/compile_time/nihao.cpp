@@ -1,0 +1,2 @@
+// The front door, opened and nothing called.
+#include <nihao/nihao.hpp>
