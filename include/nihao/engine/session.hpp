@@ -18,11 +18,14 @@ namespace nihao {
 struct SessionOptions {
   ContextOptions context = {};
   std::string system = {};  ///< the conversation's system message; empty: what the template does without one
+  std::optional<ChatTemplate> chat_template = {};  ///< instead of the model's own
+  std::optional<jinja::DateTime> now = {};         ///< what time templates see (RenderOptions::now)
 };
 
 struct GenerateOptions {
   std::size_t max_tokens = 512;  ///< the answer's, at most
   SamplingParams sampling = {};
+  std::string chain = {};              ///< a chain as SamplerChain::parse reads it; then `sampling` gives the seed alone
   std::vector<std::string> stop = {};  ///< end before any of these
   std::stop_token stop_token = {};     ///< asked once a step, and between chunks of a prompt
   bool ignore_eog = false;             ///< go on past the model's end token (for measuring)
@@ -94,8 +97,8 @@ class Session {
     Session* session_;
   };
 
-  /// Answers `message` in the conversation, through the model's chat template; the history then has both. A model without a
-  /// template gives the error `missing`.
+  /// Answers `message` in the conversation, through the chat template; the history then has both, or neither if nothing was
+  /// answered (an error, or stopped before the first piece). Without a template the error is `missing`.
   [[nodiscard]] Generation generate(std::string_view message, GenerateOptions options = {}) {
     begin(std::move(options), true);
     messages_.push_back({"user", std::string(message)});
@@ -107,6 +110,14 @@ class Session {
   [[nodiscard]] Generation complete(std::string_view text, GenerateOptions options = {}) {
     begin(std::move(options), false);
     prompt_error_ = encode(text);
+    return Generation(*this);
+  }
+
+  /// The same for a text that is tokens already.
+  [[nodiscard]] Generation complete(std::vector<TokenId> ids, GenerateOptions options = {}) {
+    begin(std::move(options), false);
+    result_.prompt_ids = std::move(ids);
+    if (model_.tokenizer() == nullptr) prompt_error_ = no_tokenizer();
     return Generation(*this);
   }
 
@@ -151,19 +162,21 @@ class Session {
     start_ = Clock::now();
   }
 
+  [[nodiscard]] static Error no_tokenizer() { return Error{ErrorCode::missing, "the model's files have no tokenizer"}; }
+
   [[nodiscard]] Expected<void> encode(std::string_view text) {
-    if (model_.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer"};
+    if (model_.tokenizer() == nullptr) return no_tokenizer();
     NIHAO_TRY(result_.prompt_ids, model_.tokenizer()->encode(text));
     return {};
   }
 
   [[nodiscard]] Expected<void> render_prompt() {
-    if (model_.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer"};
-    const ChatTemplate* chat_template = model_.chat_template();
-    if (chat_template == nullptr) return Error{ErrorCode::missing, "the model's file has no chat template"};
+    if (model_.tokenizer() == nullptr) return no_tokenizer();
+    const ChatTemplate* chat_template = options_.chat_template ? &*options_.chat_template : model_.chat_template();
+    if (chat_template == nullptr) return Error{ErrorCode::missing, "the model's files have no chat template"};
     const Tokenizer& t = *model_.tokenizer();
     const auto name = [&](std::optional<TokenId> id) { return id ? t.piece(*id) : std::string_view(); };
-    NIHAO_TRY(const std::string text, chat_template->render(messages_, true, name(t.bos()), name(t.eos())));
+    NIHAO_TRY(const std::string text, chat_template->render(messages_, true, name(t.bos()), name(t.eos()), {.now = options_.now}));
     // A template that writes BOS itself is not given another.
     const bool has_bos = t.bos() && !name(t.bos()).empty() && text.starts_with(name(t.bos()));
     NIHAO_TRY(result_.prompt_ids, t.encode(text, {.add_special = !has_bos, .parse_special = true}));
@@ -216,7 +229,9 @@ class Session {
       return Error{ErrorCode::context_full,
                    concat("the context holds ", context->cache().capacity(), " tokens, and the prompt has ", ids.size())};
     if (!sampler_) {
-      NIHAO_TRY(auto sampler, SamplerChain::make(generate_.sampling, model_.config().vocab));
+      const std::size_t vocab = model_.config().vocab;
+      NIHAO_TRY(auto sampler, generate_.chain.empty() ? SamplerChain::make(generate_.sampling, vocab)
+                                                      : SamplerChain::parse(generate_.chain, vocab, generate_.sampling.seed));
       sampler_.emplace(std::move(sampler));
     }
     std::size_t common = 0;
@@ -250,7 +265,8 @@ class Session {
       emit(tail + std::string(stop_.matched() ? std::string_view() : stop_.flush()));
     }
     result_.finish_reason = reason;
-    if (chat_) messages_.push_back({"assistant", result_.text});
+    if (chat_ && reason == FinishReason::cancelled && result_.text.empty()) forget_question();
+    else if (chat_) messages_.push_back({"assistant", result_.text});
     outcome_ = result_;
     ended_ = true;
     finished_ = piece_.empty();  // a last piece is shown first: the next advance ends the range
@@ -262,9 +278,14 @@ class Session {
       static_cast<void>(finish(FinishReason::cancelled));
       return;
     }
-    if (chat_ && !messages_.empty() && messages_.back().role == "user") messages_.pop_back();  // as if it had not been asked
+    if (chat_) forget_question();
     outcome_ = std::move(error);
     ended_ = finished_ = true;
+  }
+
+  // Nothing was answered: as if it had not been asked.
+  void forget_question() {
+    if (!messages_.empty() && messages_.back().role == "user") messages_.pop_back();
   }
 
   AnyModel model_;
