@@ -55,6 +55,7 @@ struct GenerationResult {
   double prefill_seconds = 0;      ///< the rest of the prompt, up to its logits
   double first_token_seconds = 0;  ///< from the call to the first token
   double decode_seconds = 0;       ///< every token after the first
+  std::size_t decode_tokens = 0;   ///< how many those were, an end token included
 };
 
 /// One conversation (or one text) with one model. Not for two threads at once; two sessions of a model are.
@@ -212,6 +213,7 @@ class Session {
       decode_start_ = Clock::now();
     } else {
       result_.decode_seconds = seconds_since(decode_start_);
+      ++result_.decode_tokens;
     }
     if (model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) return finish(FinishReason::stop);
     result_.ids.push_back(id);

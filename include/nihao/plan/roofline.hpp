@@ -21,6 +21,13 @@ struct MachinePeaks {
   double f32_per_second = 0;    ///< the same of f32 multiply-adds
 };
 
+/// An observer that adds up what all stations read and computed.
+struct WorkCounter {
+  static constexpr bool active = true;
+  Work total = {};
+  void see(const Seen& seen) noexcept { total.bytes += seen.work.bytes, total.flops += seen.work.flops; }
+};
+
 /// What holds a piece of work back.
 enum class Bound : std::uint8_t { compute, memory };
 

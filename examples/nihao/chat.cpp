@@ -1,0 +1,182 @@
+// nihao chat: a conversation at the terminal.
+#include "commands.hpp"
+#include "line_reader.hpp"
+#include "model.hpp"
+#include "speed.hpp"
+
+#include <nihao/engine/session_file.hpp>
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace nihao::program {
+
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  SamplingFlags sampling;
+  std::size_t tokens = 0;
+  std::vector<std::string> stop;
+  std::string system, chat_template;
+};
+
+class Chat {
+ public:
+  Chat(const Flags& flags, Interrupts& interrupts, Session session)
+      : flags_(flags), interrupts_(interrupts), session_(std::move(session)), terminal_(::isatty(STDIN_FILENO) != 0) {}
+
+  void talk() {
+    LineReader input(interrupts_);
+    std::string message, line;
+    bool asked_to_leave = false;
+    for (;;) {
+      if (terminal_) fmt::print("{}", message.empty() ? "> " : "  ");
+      std::fflush(stdout);
+      switch (input.read(line)) {
+        case LineReader::Event::end:
+          if (terminal_) fmt::print("\n");
+          return;
+        case LineReader::Event::interrupted:
+          if (terminal_) fmt::print("\n");
+          if (asked_to_leave) return;
+          asked_to_leave = true;
+          message.clear();
+          note("Ctrl-C once more leaves; so do Ctrl-D and /quit");
+          continue;
+        case LineReader::Event::line: break;
+      }
+      asked_to_leave = false;
+      if (line.ends_with('\\')) {  // the message goes on
+        line.back() = '\n';
+        message += line;
+        continue;
+      }
+      message += line;
+      if (message.starts_with('/') && !message.starts_with("//")) {
+        if (!command(message)) return;
+      } else if (!message.empty()) {
+        answer(message.starts_with("//") ? message.substr(1) : message);
+      }
+      message.clear();
+    }
+  }
+
+ private:
+  static constexpr const char* help =
+      "/save F       keep the conversation, with all that was computed, in a file\n"
+      "/load F       go on with a conversation from a file\n"
+      "/clear        forget the conversation; the system message stays\n"
+      "/system TEXT  set the system message; without TEXT remove it\n"
+      "/quit         leave; so do Ctrl-D, and Ctrl-C twice\n"
+      "A line that ends in \\ goes on in the next. A line that begins with // is a message that begins with /.\n"
+      "Ctrl-C stops an answer.";
+
+  // False: leave.
+  bool command(const std::string& line) {
+    const auto space = line.find(' ');
+    const std::string name = line.substr(0, space);
+    std::string rest = space == std::string::npos ? "" : line.substr(line.find_first_not_of(' ', space) == std::string::npos ? line.size() : line.find_first_not_of(' ', space));
+    if (name == "/quit") return false;
+    if (name == "/help") note(help);
+    else if (name == "/clear") clear();
+    else if (name == "/system") set_system(std::move(rest));
+    else if (name == "/save" || name == "/load") save_or_load(name == "/save", rest);
+    else note(fmt::format("there is no {}; /help tells what there is", one_line(name)));
+    return true;
+  }
+
+  void clear() {
+    std::vector<Message> kept;
+    if (!session_.messages().empty() && session_.messages().front().role == "system") kept.push_back(session_.messages().front());
+    session_.set_messages(std::move(kept));
+    note("the conversation is forgotten");
+  }
+
+  void set_system(std::string text) {
+    std::vector<Message> messages(session_.messages().begin(), session_.messages().end());
+    const bool has = !messages.empty() && messages.front().role == "system";
+    if (has && text.empty()) messages.erase(messages.begin());
+    else if (has) messages.front().content = std::move(text);
+    else if (!text.empty()) messages.insert(messages.begin(), Message{"system", std::move(text)});
+    session_.set_messages(std::move(messages));
+  }
+
+  void save_or_load(bool save, const std::string& path) {
+    if (path.empty()) return note(save ? "/save needs the name of a file" : "/load needs the name of a file");
+    const Expected<void> done = save ? save_session(session_, path) : load_session(session_, path);
+    if (!done) return note(fmt::format("error: {}", one_line(done.error().message())));
+    note(fmt::format("{} {} messages, {} tokens", save ? "saved" : "loaded", session_.messages().size(), session_.cached().size()));
+  }
+
+  void answer(const std::string& message) {
+    GenerateOptions options{.max_tokens = flags_.tokens > 0 ? flags_.tokens : SIZE_MAX, .sampling = flags_.sampling.params,
+                            .chain = flags_.sampling.chain, .stop = flags_.stop, .stop_token = interrupts_.work()};
+    options.sampling.seed += turn_++;  // the same question twice is not the same draw twice
+    bool newline = true;
+    for (const std::string_view piece : session_.generate(message, std::move(options))) {
+      fmt::print("{}", piece);
+      std::fflush(stdout);
+      newline = piece.ends_with('\n');
+    }
+    interrupts_.idle();
+    if (!newline) fmt::print("\n");
+    const auto& result = session_.result();
+    if (!result) {
+      note(fmt::format("error: {}", one_line(result.error().message())));
+      if (result.error().code == ErrorCode::context_full) context_is_full();
+      return;
+    }
+    const Speed speed(*result);
+    std::string line = fmt::format("[{} tokens, {:.1f} tokens/s", speed.decode_tokens, speed.decode_per_second);
+    if (result->finish_reason == FinishReason::cancelled) line += "; stopped";
+    const bool full = result->finish_reason == FinishReason::length && (flags_.tokens == 0 || result->ids.size() < flags_.tokens);
+    if (result->finish_reason == FinishReason::length) line += full ? "; finish reason length: the context is full" : "; finish reason length: -n";
+    note(line + "]");
+    if (full) context_is_full();
+  }
+
+  void context_is_full() {
+    const auto context = session_.context();
+    note(fmt::format("the context of {} tokens is full; the history is kept: /save F puts it in a file, /clear starts anew",
+                     context ? (*context)->cache().capacity() : 0));
+  }
+
+  const Flags& flags_;
+  Interrupts& interrupts_;
+  Session session_;
+  bool terminal_;
+  std::uint64_t turn_ = 0;
+};
+
+Expected<int> chat(const Flags& flags) {
+  SessionOptions options{.context = flags.model.context_options(), .system = flags.system, .now = local_time()};
+  if (!flags.chat_template.empty()) { NIHAO_TRY(options.chat_template, load_template(flags.chat_template)); }
+  Interrupts interrupts;
+  const std::stop_token stop = interrupts.work();
+  NIHAO_TRY(const AnyModel model, load_model(flags.model, stop));
+  interrupts.idle();
+  if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
+  if (!options.chat_template && model.chat_template() == nullptr)
+    return Error{ErrorCode::missing, "the model's files have no chat template: give one with --template", flags.model.path};
+  note(fmt::format("{}. /help tells the commands; Ctrl-C stops an answer.", describe(model.config(), model.tensors())));
+  Chat(flags, interrupts, Session(model, std::move(options))).talk();
+  return 0;
+}
+
+}  // namespace
+
+void add_chat(Commands& commands) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App& app = commands.add("chat", "A conversation at the terminal", [flags] { return chat(*flags); });
+  flags->model.add(app);
+  app.add_option("--system", flags->system, "the system message");
+  app.add_option("--template", flags->chat_template, "a file with a template, instead of the model's own");
+  app.add_option("-n", flags->tokens, "most tokens of an answer (default: to the end of the context)")->check(CLI::Range(1, 1 << 28));
+  app.add_option("--stop", flags->stop, "end an answer before this text; may be given several times")->allow_extra_args(false);
+  flags->sampling.add(app);
+}
+
+}  // namespace nihao::program

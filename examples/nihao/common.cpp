@@ -1,0 +1,130 @@
+#include "common.hpp"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <unistd.h>
+
+namespace nihao::program {
+
+namespace {
+const auto program_start = std::chrono::steady_clock::now();
+}
+
+void ModelFlags::add_path(CLI::App& app) {
+  app.add_option("-m,--model", path, "a GGUF file, or a Hugging Face folder")->required();
+}
+
+void ModelFlags::add(CLI::App& app, bool with_threads) {
+  add_path(app);
+  if (with_threads) app.add_option("--threads", threads, "threads (default: all)")->check(CLI::Range(1, Cpu::max_threads));
+  app.add_option("--chunk", chunk, "most prompt tokens in one step")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--ctx", context, "positions of the context (default: the model's, at most 4096)")->check(CLI::Range(1, 1 << 28));
+  app.add_option("--kv", kv, "how keys and values are stored")->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))->capture_default_str();
+  app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
+  app.add_option("--isa", isa, "instruction set (default: the best of this machine)")
+      ->check(CLI::IsMember({"portable", "avx2", "avx_vnni", "avx512"}))
+      ->envname("NIHAO_ISA");
+  app.add_option("--device", device, "where it runs")->check(CLI::IsMember({"cpu"}))->capture_default_str();
+}
+
+CpuOptions ModelFlags::cpu() const { return {.threads = threads, .isa = isa_from_name(isa), .exact = exact}; }
+
+ContextOptions ModelFlags::context_options() const {
+  return {.positions = context, .chunk = chunk, .kv = kv_type_from_name(kv).value_or(KvType::f16)};
+}
+
+void TextFlags::add(CLI::App& app, const char* what) {
+  text_option = app.add_option("TEXT", text, std::string(what) + "; - reads standard input");
+  file_option = app.add_option("--file", file, "a file with it; - reads standard input")->excludes(text_option);
+}
+
+bool TextFlags::given() const { return text_option->count() + file_option->count() > 0; }
+
+Expected<std::string> TextFlags::read() const {
+  if (!given()) throw UsageError("TEXT or --file is required");
+  if (file_option->count() > 0) return read_file(file);
+  if (text == "-") return read_file("-");
+  return text;
+}
+
+void SamplingFlags::add(CLI::App& app) {
+  app.add_option("--temp", params.temperature, "temperature; 0 takes the likeliest token")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  app.add_option("--top-k", params.top_k, "keep the k likeliest; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  app.add_option("--top-p", params.top_p, "keep the fewest with this much probability; 1: all")->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  app.add_option("--min-p", params.min_p, "keep those with this share of the likeliest's probability")->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  app.add_option("--repeat-penalty", params.repeat_penalty, "of the last 64 tokens; 1: none")->check(CLI::Range(1e-3, 1e3))->capture_default_str();
+  app.add_option("--seed", params.seed, "same seed, same answer")->capture_default_str();
+  app.add_option("--chain", chain, "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags above");
+}
+
+Expected<std::string> read_file(const std::string& path) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return Error{ErrorCode::io, std::strerror(errno), path};
+  std::string text;
+  char buffer[1 << 16];
+  errno = 0;
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, count);
+  const bool failed = std::ferror(file) != 0;
+  const int why = errno;
+  if (file != stdin) std::fclose(file);
+  if (failed) return Error{ErrorCode::io, std::strerror(why), path == "-" ? "standard input" : path};
+  return text;
+}
+
+void print_json(const Json& json) { fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+
+Json json_text(std::string_view text) {
+  // Written and read again: the writer puts U+FFFD where the text is not UTF-8, and then every reader of the value sees it.
+  return Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string base64(std::string_view bytes) {
+  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t word = 0;
+    for (std::size_t j = 0; j < 3; ++j) word = word << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (std::size_t j = 0; j < 4; ++j) out += i + j <= bytes.size() ? digits[word >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') out += "\\n";
+    else if (c == '\t') out += "\\t";
+    else if (byte < 0x20 || byte == 0x7f) out += fmt::format("\\x{:02x}", byte);
+    else out += c;
+  }
+  return out;
+}
+
+std::string in_bytes(double bytes) {
+  static constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < std::size(units); ++unit) bytes /= 1000;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+void note(std::string_view line) {
+  static const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  std::fflush(stdout);
+  fmt::print(stderr, "{}{}{}\n", terminal ? "\033[2m" : "", line, terminal ? "\033[0m" : "");
+}
+
+jinja::DateTime local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm t{};
+  ::localtime_r(&now, &t);
+  return {t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec};
+}
+
+double seconds_since_start() { return std::chrono::duration<double>(std::chrono::steady_clock::now() - program_start).count(); }
+
+}  // namespace nihao::program

@@ -1,0 +1,96 @@
+// What the commands share: flags, text from arguments and files, and how results and errors are printed.
+#pragma once
+
+#include <nihao/files/json.hpp>
+#include <nihao/models/any_model.hpp>
+#include <nihao/sampling/sampler.hpp>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace nihao::program {
+
+/// The commands of the program: the parser of each, and what it does once its flags are read. The action returns the exit status.
+struct Commands {
+  CLI::App& app;
+  std::vector<std::pair<CLI::App*, std::function<Expected<int>()>>> actions = {};
+
+  CLI::App& add(const char* name, const char* description, std::function<Expected<int>()> action) {
+    actions.emplace_back(app.add_subcommand(name, description), std::move(action));
+    return *actions.back().first;
+  }
+};
+
+/// Which model, and how it is run.
+struct ModelFlags {
+  std::string path;
+  int threads = 0;
+  std::size_t chunk = 512;
+  std::size_t context = 0;
+  std::string kv = "f16";
+  std::string isa;
+  std::string device = "cpu";
+  bool exact = false;
+
+  /// --model alone: for commands that do not compute.
+  void add_path(CLI::App& app);
+  /// All of them.
+  void add(CLI::App& app, bool with_threads = true);
+  [[nodiscard]] CpuOptions cpu() const;
+  [[nodiscard]] ContextOptions context_options() const;
+};
+
+/// A text given as an argument, or by --file, or `-` for standard input.
+struct TextFlags {
+  std::string text, file;
+  CLI::Option* text_option = nullptr;
+  CLI::Option* file_option = nullptr;
+
+  void add(CLI::App& app, const char* what);
+  /// Whether the user gave one.
+  [[nodiscard]] bool given() const;
+  [[nodiscard]] Expected<std::string> read() const;
+};
+
+/// How a token is chosen.
+struct SamplingFlags {
+  SamplingParams params;
+  std::string chain;
+
+  void add(CLI::App& app);
+};
+
+/// A file's content, or standard input's for "-". Errors: io.
+[[nodiscard]] Expected<std::string> read_file(const std::string& path);
+
+/// Bad usage that the parser cannot see. main prints it and leaves with 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One JSON document on standard output.
+void print_json(const Json& json);
+/// A string that may not be UTF-8, as a JSON string: U+FFFD where it is not.
+[[nodiscard]] Json json_text(std::string_view text);
+[[nodiscard]] std::string base64(std::string_view bytes);
+/// A line for a terminal: control characters as \n, \t, \xNN, everything else as it is.
+[[nodiscard]] std::string one_line(std::string_view text);
+/// "97.1 MB"
+[[nodiscard]] std::string in_bytes(double bytes);
+
+/// Standard error's lines about what the program does, in grey where it is a terminal.
+void note(std::string_view line);
+
+/// The moment, as the wall shows it.
+[[nodiscard]] jinja::DateTime local_time();
+
+/// Since the program started, in seconds.
+[[nodiscard]] double seconds_since_start();
+
+}  // namespace nihao::program

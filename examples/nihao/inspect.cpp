@@ -1,0 +1,184 @@
+// nihao inspect: what a model's file says of itself. Nothing is loaded, and the architecture need not be one that runs here.
+#include "commands.hpp"
+#include "model.hpp"
+
+#include <nihao/cache/kv_cache.hpp>
+#include <nihao/files/gguf.hpp>
+#include <nihao/files/safetensors.hpp>
+#include <nihao/models/gguf_config.hpp>
+
+#include <fmt/core.h>
+
+#include <filesystem>
+
+namespace nihao::program {
+
+namespace {
+
+struct Flags {
+  std::string path, kv = "f16";
+  std::size_t context = 0;
+  bool arrays = false, json = false;
+};
+
+// A file of either kind, as far as it is shown.
+struct Inspected {
+  std::string kind, architecture;
+  TensorFile tensors;
+  Json metadata = Json(Json::value_t::object);
+  std::vector<std::pair<std::string, std::string>> lines;  // of the metadata, for people
+  std::optional<Config> config;                            // where the family is known here
+};
+
+// Arrays longer than this are shown by their size and first items.
+constexpr std::size_t shown_items = 8;
+
+template <class T>
+Json shorten(const std::vector<T>& items, bool whole) {
+  const auto value = [](const T& item) {
+    if constexpr (std::is_same_v<T, std::string_view>) return json_text(item);
+    else return Json(item);
+  };
+  Json list(Json::value_t::array);
+  for (std::size_t i = 0; i < (whole ? items.size() : std::min(items.size(), shown_items)); ++i) list.push_back(value(items[i]));
+  if (list.size() == items.size()) return list;
+  return {{"count", items.size()}, {"first", std::move(list)}};
+}
+
+Expected<Json> gguf_value(const GgufEntry& entry, bool whole) {
+  const GgufType type = entry.item_type;
+  const bool array = entry.type == GgufType::array;
+  if (type == GgufType::string) {
+    if (!array) return json_text(*entry.as<std::string_view>());
+    NIHAO_TRY(const auto items, entry.strings());
+    return shorten(items, whole);
+  }
+  if (type == GgufType::boolean) {
+    if (!array) return Json(*entry.as<bool>());
+    NIHAO_TRY(const auto items, entry.items<bool>());
+    Json list(Json::value_t::array);
+    for (const bool item : items) list.push_back(item);
+    return list;
+  }
+  if (type == GgufType::array) return Json({{"count", entry.count}});  // arrays of arrays: no known key has one
+  if (type == GgufType::f32 || type == GgufType::f64) {
+    if (!array) return Json(*entry.as<double>());
+    NIHAO_TRY(const auto items, entry.items<double>());
+    return shorten(items, whole);
+  }
+  if (type == GgufType::u64) {
+    if (!array) return Json(*entry.as<std::uint64_t>());
+    NIHAO_TRY(const auto items, entry.items<std::uint64_t>());
+    return shorten(items, whole);
+  }
+  if (!array) return Json(*entry.as<std::int64_t>());
+  NIHAO_TRY(const auto items, entry.items<std::int64_t>());
+  return shorten(items, whole);
+}
+
+Expected<Inspected> inspect_gguf(const Flags& flags) {
+  NIHAO_TRY(Gguf gguf, Gguf::open(flags.path));
+  Inspected out;
+  out.kind = concat("GGUF v", gguf.version());
+  NIHAO_TRY(const auto architecture, gguf.get_or<std::string_view>("general.architecture", ""));
+  out.architecture = architecture;
+  for (const GgufEntry& entry : gguf.metadata()) {
+    NIHAO_TRY(out.metadata[std::string(entry.key)], gguf_value(entry, flags.arrays));
+    out.lines.emplace_back(entry.key, entry.describe(100));
+  }
+  if (auto config = config_from_gguf(gguf)) out.config = *std::move(config);
+  out.tensors = std::move(gguf).take_tensors();
+  return out;
+}
+
+Expected<Inspected> inspect_folder(const Flags& flags) {
+  NIHAO_TRY(Safetensors file, Safetensors::open(flags.path));
+  NIHAO_TRY(const std::string text, read_file(flags.path + "/config.json"));
+  auto json = parse_json(text);
+  if (!json) return std::move(json).error().in(flags.path + "/config.json");
+  Inspected out;
+  out.kind = "Hugging Face folder";
+  NIHAO_TRY(out.architecture, json_get_or<std::string>(*json, "model_type", ""));
+  if (const auto* members = json->get_ptr<const Json::object_t*>())
+    for (const auto& [key, value] : *members) out.lines.emplace_back(key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  out.metadata = *std::move(json);
+  out.tensors = std::move(file).take_tensors();
+  return out;
+}
+
+std::string shape_text(const TensorInfo& tensor) {
+  std::string out;
+  for (std::size_t i = 0; i < tensor.rank; ++i) out += fmt::format("{}{}", i == 0 ? "" : " x ", tensor.shape[i]);
+  return out;
+}
+
+// What running it takes: the weights, and a cache of `positions`.
+struct Memory {
+  std::uint64_t weights = 0, kv_per_position = 0, positions = 0;
+  [[nodiscard]] std::uint64_t kv() const { return kv_per_position * positions; }
+};
+Memory memory_of(const Inspected& file, const Flags& flags) {
+  Memory m;
+  for (const TensorInfo& t : file.tensors.tensors()) m.weights += t.bytes.size();
+  if (!file.config) return m;
+  const Config& c = *file.config;
+  const KvLayout layout{kv_type_from_name(flags.kv).value_or(KvType::f16), c.kv_heads, c.head_dim};
+  m.kv_per_position = layout.block_bytes() / kv_block * c.layers.size();
+  m.positions = flags.context > 0 ? flags.context : std::min<std::size_t>(c.context, 4096);
+  return m;
+}
+
+Expected<int> inspect(const Flags& flags) {
+  std::error_code ignored;
+  NIHAO_TRY(const Inspected file, std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
+  const Memory memory = memory_of(file, flags);
+  std::uint64_t parameters = 0;
+  for (const TensorInfo& t : file.tensors.tensors()) parameters += t.elements();
+
+  if (flags.json) {
+    Json tensors(Json::value_t::array);
+    for (const TensorInfo& t : file.tensors.tensors())
+      tensors.push_back({{"name", json_text(t.name)},
+                         {"format", format_info(t.format).name},
+                         {"shape", std::vector<std::uint64_t>(t.shape.begin(), t.shape.begin() + t.rank)},
+                         {"offset", t.offset},
+                         {"bytes", t.bytes.size()},
+                         {"file", t.file}});
+    print_json({{"architecture", json_text(file.architecture)},
+                {"parameters", parameters},
+                {"memory",
+                 {{"weights_bytes", memory.weights},
+                  {"kv_bytes_per_token", memory.kv_per_position},
+                  {"context", memory.positions},
+                  {"kv_bytes", memory.kv()}}},
+                {"tensors", std::move(tensors)},
+                {"metadata", file.metadata}});
+    return 0;
+  }
+  fmt::print("{}, {}, {:.1f} M parameters in {} tensors\n", file.kind, file.architecture.empty() ? "no architecture" : one_line(file.architecture),
+             static_cast<double>(parameters) / 1e6, file.tensors.tensors().size());
+  fmt::print("memory: {} of weights", in_bytes(static_cast<double>(memory.weights)));
+  if (memory.positions > 0)
+    fmt::print(", {} of {} keys and values for {} positions ({} each)", in_bytes(static_cast<double>(memory.kv())), flags.kv,
+               memory.positions, in_bytes(static_cast<double>(memory.kv_per_position)));
+  fmt::print("\n\nmetadata\n");
+  for (const auto& [key, value] : file.lines) fmt::print("  {} = {}\n", one_line(key), one_line(value));
+  fmt::print("\ntensors{:>36} {:>16} {:>10} {:>12}\n", "format", "shape", "bytes", "offset");
+  for (const TensorInfo& t : file.tensors.tensors())
+    fmt::print("  {:<34} {:>6} {:>16} {:>10} {:>12}\n", one_line(t.name), format_info(t.format).name, shape_text(t), t.bytes.size(), t.offset);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(Commands& commands) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
+  app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->required();
+  app.add_option("--ctx", flags->context, "positions to count the memory for")->check(CLI::Range(1, 1 << 28));
+  app.add_option("--kv", flags->kv, "how keys and values would be stored")->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))->capture_default_str();
+  app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");
+  app.add_flag("--json", flags->json, "print one JSON document");
+}
+
+}  // namespace nihao::program

@@ -1,0 +1,89 @@
+// nihao logits: what a model says of the token after a prompt, and how it got there.
+#include "commands.hpp"
+#include "model.hpp"
+
+#include <nihao/files/safetensors_writer.hpp>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace nihao::program {
+
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  TextFlags text;
+  std::vector<TokenId> ids;
+  std::size_t top = 10;
+  bool all = false, json = false;
+  std::string out, states;
+  CLI::Option* ids_option = nullptr;
+};
+
+Expected<std::vector<TokenId>> prompt_ids(const Flags& flags, const AnyModel& model) {
+  if (flags.ids_option->count() > 0) return flags.ids;
+  NIHAO_TRY(const std::string text, flags.text.read());
+  if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer: give --ids", flags.model.path};
+  return model.tokenizer()->encode(text, {.parse_special = true});
+}
+
+Expected<int> logits(const Flags& flags) {
+  if (flags.ids_option->count() == 0 && !flags.text.given()) throw UsageError("--ids, TEXT or --file is required");
+  NIHAO_TRY(const AnyModel model, load_model(flags.model));
+  NIHAO_TRY(const std::vector<TokenId> ids, prompt_ids(flags, model));
+  if (ids.empty()) return Error{ErrorCode::invalid_argument, "the prompt is empty, and the model has no begin token"};
+  ContextOptions options = flags.model.context_options();
+  if (options.positions == 0) options.positions = ids.size();
+  NIHAO_TRY(const auto context, model.context(options));
+
+  const std::size_t vocab = model.config().vocab;
+  std::vector<float> rows;  // [all ? ids : 1, vocab]
+  for (std::size_t done = 0; done < ids.size();) {
+    const std::size_t count = std::min(context->chunk(), ids.size() - done);
+    const bool last = done + count == ids.size();
+    const SequenceTokens part{0, std::span(ids).subspan(done, count), flags.all ? Wanted::all : last ? Wanted::last : Wanted::none};
+    NIHAO_TRY(const MatrixView<const float> made, context->step(std::span(&part, 1)));
+    rows.insert(rows.end(), made.data(), made.data() + made.rows() * made.cols());
+    done += count;
+  }
+  if (!flags.out.empty()) {
+    const SafetensorsTensor tensor{"logits", SafetensorsType::F32, {rows.size() / vocab, vocab}, std::as_bytes(std::span(rows))};
+    NIHAO_CHECK(write_safetensors(flags.out, std::span(&tensor, 1)));
+  }
+
+  const std::span<const float> last = std::span(rows).last(vocab);
+  std::vector<TokenId> order(vocab);
+  for (std::size_t i = 0; i < vocab; ++i) order[i] = static_cast<TokenId>(i);
+  const std::size_t top = std::min(flags.top, vocab);
+  const auto logit = [&](TokenId id) { return last[static_cast<std::size_t>(id)]; };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
+                    [&](TokenId a, TokenId b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
+  order.resize(top);
+  if (flags.json) {
+    Json list(Json::value_t::array);
+    for (const TokenId id : order) list.push_back({{"id", id}, {"logit", logit(id)}});
+    print_json({{"ids", ids}, {"top", std::move(list)}});
+  } else {
+    for (const TokenId id : order)
+      fmt::print("{:>7}  {:>10.5f}  {}\n", id, logit(id), model.tokenizer() ? json_text(model.tokenizer()->piece(id)).dump() : "");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_logits(Commands& commands) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App& app = commands.add("logits", "The logits after a prompt", [flags] { return logits(*flags); });
+  flags->model.add(app);
+  flags->text.add(app, "the prompt");
+  flags->ids_option = app.add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3")->delimiter(',')->excludes(flags->text.text_option)->excludes(flags->text.file_option);
+  app.add_option("--top", flags->top, "how many of the likeliest tokens to print")->check(CLI::Range(0, 1 << 24))->capture_default_str();
+  app.add_flag("--all", flags->all, "--out has the logits of every position, not of the last alone");
+  app.add_option("--out", flags->out, "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]");
+  app.add_flag("--json", flags->json, "print one JSON document");
+}
+
+}  // namespace nihao::program

@@ -1,0 +1,77 @@
+#include "model.hpp"
+
+#include <nihao/models/load.hpp>
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace nihao::program {
+
+namespace {
+
+class ProgressBar final : public ProgressSink {
+ public:
+  ~ProgressBar() override {
+    if (shown_ >= 0) fmt::print(stderr, "\r\033[K");
+    std::fflush(stderr);
+  }
+  void progress(std::string_view stage, std::uint64_t done, std::uint64_t total) override {
+    const int percent = total == 0 ? 100 : static_cast<int>(static_cast<double>(done) / static_cast<double>(total) * 100);
+    if (percent == shown_) return;
+    shown_ = percent;
+    constexpr int width = 30;
+    const auto filled = static_cast<std::size_t>(percent * width / 100);
+    fmt::print(stderr, "\r{} [{}{}] {:3d} %", stage, std::string(filled, '#'), std::string(width - filled, '.'), percent);
+    std::fflush(stderr);
+  }
+
+ private:
+  int shown_ = -1;
+};
+
+}  // namespace
+
+std::shared_ptr<ProgressSink> progress_bar() {
+  if (::isatty(STDERR_FILENO) == 0) return nullptr;
+  return std::make_shared<ProgressBar>();
+}
+
+Expected<AnyModel> load_model(const std::string& path, const CpuOptions& cpu, std::stop_token stop) {
+  LoadOptions options{.cpu = cpu};
+  options.hooks.progress = progress_bar();
+  options.hooks.stop = std::move(stop);
+  return load(path, options);
+}
+
+Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) { return load_model(flags.path, flags.cpu(), std::move(stop)); }
+
+Expected<AnyModel::Text> load_text(const std::string& path) {
+  auto gguf = Gguf::open(path);
+  if (!gguf) return std::move(gguf).error();
+  auto text = detail::text_from_gguf(*gguf);
+  if (!text) return std::move(text).error().in(path);
+  return text;
+}
+
+Expected<Tokenizer> load_tokenizer(const std::string& path) {
+  NIHAO_TRY(AnyModel::Text text, load_text(path));
+  if (!text.tokenizer) return Error{ErrorCode::missing, "the model's files have no tokenizer", path};
+  return *std::move(text.tokenizer);
+}
+
+Expected<ChatTemplate> load_template(const std::string& path) {
+  NIHAO_TRY(const std::string source, read_file(path));
+  auto parsed = ChatTemplate::parse(source);
+  if (!parsed) return std::move(parsed).error().in(path);
+  return parsed;
+}
+
+std::string describe(const Config& config, const TensorFile& tensors) {
+  double parameters = 0, bytes = 0;
+  for (const TensorInfo& t : tensors.tensors()) parameters += static_cast<double>(t.elements()), bytes += static_cast<double>(t.bytes.size());
+  return fmt::format("{}, {:.1f} M parameters, {}", config.architecture, parameters / 1e6, in_bytes(bytes));
+}
+
+}  // namespace nihao::program

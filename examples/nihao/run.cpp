@@ -1,0 +1,92 @@
+// nihao run: one generation, streamed.
+#include "commands.hpp"
+#include "interrupts.hpp"
+#include "model.hpp"
+#include "speed.hpp"
+
+#include <nihao/engine/session.hpp>
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+namespace nihao::program {
+
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  TextFlags text;
+  SamplingFlags sampling;
+  std::size_t tokens = 256;
+  std::vector<std::string> stop;
+  std::string system, chat_template;
+  bool chat = false, ignore_eos = false, json = false;
+};
+
+Expected<int> run(const Flags& flags) {
+  NIHAO_TRY(const std::string text, flags.text.read());
+  SessionOptions options{.context = flags.model.context_options(), .system = flags.system, .now = local_time()};
+  if (!flags.chat_template.empty()) { NIHAO_TRY(options.chat_template, load_template(flags.chat_template)); }
+
+  Interrupts interrupts;
+  GenerateOptions generate{.max_tokens = flags.tokens, .sampling = flags.sampling.params, .chain = flags.sampling.chain,
+                           .stop = flags.stop, .stop_token = interrupts.work(), .ignore_eog = flags.ignore_eos};
+  const double load_start = seconds_since_start();
+  NIHAO_TRY(const AnyModel model, load_model(flags.model, generate.stop_token));
+  const double load_seconds = seconds_since_start() - load_start;
+  Session session(model, std::move(options));
+  std::vector<TokenId> ids;
+  if (!flags.chat) {
+    if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
+    NIHAO_TRY(ids, model.tokenizer()->encode(text, {.parse_special = true}));
+  }
+  const double generate_start = seconds_since_start();
+  for (const std::string_view piece : flags.chat ? session.generate(text, generate) : session.complete(std::move(ids), generate)) {
+    if (flags.json) continue;
+    fmt::print("{}", piece);
+    std::fflush(stdout);
+  }
+  NIHAO_TRY(const GenerationResult result, Expected<GenerationResult>(session.result()));
+  const Speed speed(result, generate_start);
+  if (!flags.json) {
+    if (!result.text.empty() && result.text.back() != '\n') fmt::print("\n");
+    note(speed.line());
+  } else {
+    const std::uint64_t peak_rss = peak_rss_bytes();
+    NIHAO_TRY(const Bound bound, generation_bound(session));
+    print_json({{"prompt_ids", result.prompt_ids},
+                {"ids", result.ids},
+                {"text", json_text(result.text)},
+                {"finish_reason", to_string(result.finish_reason)},
+                {"timings",
+                 {{"load_ms", load_seconds * 1e3},
+                  {"prompt_tokens", speed.prompt_tokens},
+                  {"prompt_per_s", speed.prompt_per_second},
+                  {"decode_tokens", speed.decode_tokens},
+                  {"decode_per_s", speed.decode_per_second},
+                  {"first_token_ms", speed.first_token_seconds * 1e3},
+                  {"bound", to_string(bound)}}},
+                {"peak_rss_bytes", peak_rss}});
+  }
+  return result.finish_reason == FinishReason::cancelled ? 130 : 0;
+}
+
+}  // namespace
+
+void add_run(Commands& commands) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App& app = commands.add("run", "One generation", [flags] { return run(*flags); });
+  flags->model.add(app);
+  flags->text.add(app, "the prompt");
+  app.add_flag("--chat", flags->chat, "TEXT is a message, put to the model through its chat template; else the model continues TEXT");
+  app.add_option("--system", flags->system, "with --chat: the system message");
+  app.add_option("--template", flags->chat_template, "with --chat: a file with a template, instead of the model's own");
+  app.add_option("-n", flags->tokens, "most tokens of the answer")->check(CLI::Range(0, 1 << 28))->capture_default_str();
+  app.add_option("--stop", flags->stop, "end before this text; may be given several times")->allow_extra_args(false);
+  app.add_flag("--ignore-eos", flags->ignore_eos, "go on when the model says that it has finished");
+  flags->sampling.add(app);
+  app.add_flag("--json", flags->json, "print one JSON document instead of the text");
+}
+
+}  // namespace nihao::program

@@ -1,0 +1,130 @@
+#include "nihao/engine/session_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include "engine/models.hpp"
+#include "support/temp_folder.hpp"
+
+#include <fstream>
+
+using namespace nihao;
+
+namespace {
+
+GenerateOptions greedy(std::size_t tokens) { return {.max_tokens = tokens, .sampling = {.temperature = 0}, .ignore_eog = true}; }
+
+SessionOptions chat_options(KvType kv = KvType::f16, std::size_t positions = 400) {
+  SessionOptions options{.context = {.positions = positions, .chunk = 32, .kv = kv}};
+  options.chat_template = *ChatTemplate::parse("{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]");
+  return options;
+}
+
+std::string all_of(Session::Generation generation) {
+  std::string text;
+  for (const std::string_view piece : generation) text += piece;
+  return text;
+}
+
+void write(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
+
+}  // namespace
+
+TEST_CASE("a session that was saved and loaded goes on as if it had not been, and reads nothing again") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  for (const KvType kv : {KvType::f32, KvType::f16, KvType::bf16, KvType::q8_0}) {
+    CAPTURE(to_string(kv));
+    Session session(*model, chat_options(kv)), loaded(*model, chat_options(kv));
+    all_of(session.generate("hello", greedy(10)));
+    REQUIRE(save_session(session, folder.path("s")).has_value());
+    CHECK_FALSE(std::filesystem::exists(folder.path("s.part")));
+    const auto result = load_session(loaded, folder.path("s"));
+    REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().message()));
+    CHECK(std::ranges::equal(loaded.cached(), session.cached()));
+    REQUIRE(loaded.messages().size() == 2);
+    CHECK(loaded.messages()[1].content == session.messages()[1].content);
+    CHECK(all_of(loaded.generate("and then?", greedy(10))) == all_of(session.generate("and then?", greedy(10))));
+    CHECK(loaded.result()->ids == session.result()->ids);
+    CHECK(loaded.result()->reused_tokens == session.result()->reused_tokens);
+    CHECK(loaded.result()->reused_tokens > 20);
+  }
+}
+
+TEST_CASE("a session that has done nothing can be saved and loaded") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  Session session(*model, chat_options()), used(*model, chat_options());
+  REQUIRE(save_session(session, folder.path("s")).has_value());
+  all_of(used.generate("hello", greedy(3)));
+  REQUIRE(load_session(used, folder.path("s")).has_value());
+  CHECK(used.messages().empty());
+  CHECK(used.cached().empty());
+}
+
+TEST_CASE("a session file that does not fit is an error that says why, and the session stays as it was") {
+  const auto model = test::tiny_model(), other = test::tiny_model(1, false, "Q8_0"), exact = test::tiny_model(1, true);
+  if (!model || !other) NIHAO_SKIP("golden/quant/gguf");
+  const test::TempFolder folder;
+  Session session(*model, chat_options());
+  all_of(session.generate("hello", greedy(10)));
+  REQUIRE(save_session(session, folder.path("s")).has_value());
+  const auto error_of = [&](Session into) {
+    all_of(into.generate("mine", greedy(3)));
+    const std::string before(into.messages()[1].content);
+    const std::vector<TokenId> cached(into.cached().begin(), into.cached().end());
+    const auto result = load_session(into, folder.path("s"));
+    REQUIRE_FALSE(result.has_value());
+    CHECK(result.error().where.find(folder.path("s")) == 0);
+    CHECK(into.messages()[1].content == before);
+    CHECK(std::ranges::equal(into.cached(), cached));
+    return result.error();
+  };
+  CHECK(error_of(Session(*other, chat_options())).what == "the session is of a model of the same sizes with other weights");
+  CHECK(error_of(Session(*exact, chat_options())).what == "the session was computed in fast mode");
+  CHECK(error_of(Session(*model, chat_options(KvType::q8_0))).what == "its keys and values are f16, and this context's are q8_0");
+  const auto full = error_of(Session(*model, chat_options(KvType::f16, 32)));
+  CHECK(full.code == ErrorCode::context_full);
+  CHECK(load_session(session, folder.path("none")).error().code == ErrorCode::io);
+  CHECK(save_session(session, folder.path("no/such/folder")).error().code == ErrorCode::io);
+}
+
+TEST_CASE("a session file that is cut off, damaged or foreign is an error wherever it is hurt") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  Session session(*model, chat_options());
+  all_of(session.generate("hello", greedy(10)));
+  REQUIRE(save_session(session, folder.path("s")).has_value());
+  const std::string good = test::read_text(folder.path("s"));
+  Session into(*model, chat_options());
+  std::size_t truncated = 0;
+  for (std::size_t size = 1; size < good.size(); size += size < 400 ? 1 : 997) {
+    write(folder.path("bad"), good.substr(0, size));
+    const auto result = load_session(into, folder.path("bad"));
+    REQUIRE_FALSE(result.has_value());
+    truncated += result.error().code == ErrorCode::truncated;
+  }
+  CHECK(truncated > 400);
+  for (std::size_t at = 0; at < good.size(); at += at < 400 ? 1 : 997) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x20);
+    write(folder.path("bad"), bad);
+    CAPTURE(at);
+    CHECK_FALSE(load_session(into, folder.path("bad")).has_value());
+  }
+  write(folder.path("bad"), good + "x");
+  CHECK(load_session(into, folder.path("bad")).error().what == "1 bytes follow the end");
+  write(folder.path("bad"), "GGUF" + good);
+  CHECK(load_session(into, folder.path("bad")).error().what == "not a nihao session file");
+  // A count beyond all bytes allocates nothing.
+  for (std::size_t at = 0; at + 8 <= 400; ++at) {
+    std::string bad = good;
+    bad.replace(at, 8, std::string(8, '\x7f'));
+    write(folder.path("bad"), bad);
+    CHECK_FALSE(load_session(into, folder.path("bad")).has_value());
+  }
+  CHECK(into.messages().empty());
+  REQUIRE(load_session(into, folder.path("s")).has_value());
+}

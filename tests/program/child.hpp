@@ -1,0 +1,119 @@
+// The program as a child process: its arguments, its input a piece at a time, its output as it comes, its exit status.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace nihao::test {
+
+/// The program under test.
+inline std::string program() { return NIHAO_PROGRAM; }
+
+/// A running program. Waits are bounded: a program that hangs fails its test.
+class Child {
+ public:
+  explicit Child(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program());
+    std::vector<char*> argv;
+    for (std::string& a : arguments) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    int in[2], out[2], err[2];
+    REQUIRE(::pipe2(in, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(err, O_CLOEXEC) == 0);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ::close(in[0]), ::close(out[1]), ::close(err[1]);
+    in_ = in[1], pipes_[0] = out[0], pipes_[1] = err[0];
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    for (const int fd : {in_, pipes_[0], pipes_[1]})
+      if (fd >= 0) ::close(fd);
+  }
+
+  void write(const std::string& text) { CHECK(::write(in_, text.data(), text.size()) == static_cast<ssize_t>(text.size())); }
+  void close_input() { ::close(std::exchange(in_, -1)); }
+  void interrupt() { ::kill(pid_, SIGINT); }
+
+  [[nodiscard]] const std::string& out() const { return text_[0]; }
+  [[nodiscard]] const std::string& err() const { return text_[1]; }
+
+  /// Reads until `text` has come on standard output (or, `on_error`, on standard error), from `from` on. False: it did not in time.
+  bool wait_for(const std::string& text, bool on_error = false, std::size_t from = 0) {
+    const std::string& got = text_[on_error ? 1 : 0];
+    while (got.find(text, from) == std::string::npos)
+      if (!read_more()) return false;
+    return true;
+  }
+
+  /// Closes the input, reads the rest, and returns the exit status (128 + the signal that ended it).
+  int finish() {
+    if (in_ >= 0) close_input();
+    while (read_more()) {}
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  static constexpr int patience_ms = 120'000;  // a sanitizer's build on a busy machine
+
+  bool read_more() {
+    pollfd waiting[2] = {{pipes_[0], POLLIN, 0}, {pipes_[1], POLLIN, 0}};
+    const int ready = ::poll(waiting, 2, patience_ms);
+    if (ready < 0) return errno == EINTR;
+    if (ready == 0) return false;
+    bool any = false;
+    for (int i = 0; i < 2; ++i) {
+      if (waiting[i].revents == 0) continue;
+      char buffer[4096];
+      const ssize_t count = ::read(pipes_[i], buffer, sizeof buffer);
+      if (count > 0) text_[i].append(buffer, static_cast<std::size_t>(count)), any = true;
+      else ::close(std::exchange(pipes_[i], -1)), any = true;
+    }
+    return any && (pipes_[0] >= 0 || pipes_[1] >= 0);
+  }
+
+  pid_t pid_ = -1;
+  int in_ = -1, pipes_[2] = {-1, -1};
+  std::string text_[2];
+};
+
+/// What a run of the program came to.
+struct Finished {
+  int status;
+  std::string out, err;
+};
+inline Finished run(std::vector<std::string> arguments, const std::string& input = "") {
+  Child child(std::move(arguments));
+  if (!input.empty()) child.write(input);
+  const int status = child.finish();
+  return {status, child.out(), child.err()};
+}
+
+}  // namespace nihao::test
