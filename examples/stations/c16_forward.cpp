@@ -1,0 +1,96 @@
+// C16, the whole forward: every station of one pass in the order in which it happens, seen by an observer. The observer is a
+// template parameter of the pass; without one the code is as if there were none. Read: models/decoder.hpp (forward),
+// layers/block.hpp, layers/attention.hpp, layers/ffn.hpp, device/observer.hpp.
+#include "station.hpp"
+
+#include <chrono>
+#include <cmath>
+
+namespace {
+
+// Prints what it sees. Nothing else is needed to be an observer: `active` and `see`.
+class Narrator {
+ public:
+  static constexpr bool active = true;
+
+  void see(const nihao::Seen& seen) {
+    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - last_).count();
+    total_.bytes += seen.work.bytes, total_.flops += seen.work.flops;
+    const bool detail = seen.layer <= 0, summary = seen.name == "hidden";
+    if (seen.values.rows() > 0 && (detail || summary)) show(seen, ms);
+    if (seen.values.rows() > 0) ++stations_;
+    last_ = Clock::now();
+  }
+
+  [[nodiscard]] nihao::Work total() const { return total_; }
+  [[nodiscard]] std::size_t stations() const { return stations_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static void show(const nihao::Seen& seen, double ms) {
+    double squares = 0, largest = 0;
+    for (std::size_t r = 0; r < seen.values.rows(); ++r)
+      for (const float v : seen.values.row(r)) {
+        squares += static_cast<double>(v) * static_cast<double>(v);
+        largest = std::max(largest, std::abs(static_cast<double>(v)));
+      }
+    const std::size_t count = seen.values.rows() * seen.values.cols();
+    const std::string where = seen.layer < 0 ? "" : fmt::format("layer {}", seen.layer);
+    fmt::print("  {:<9}{:<20} [{}, {:5}]  rms {:8.4f}  largest {:9.4f}  last row {:<32}", where, seen.name, seen.values.rows(),
+               seen.values.cols(), std::sqrt(squares / static_cast<double>(count)), largest,
+               station::head(seen.values.row(seen.values.rows() - 1), 3));
+    if (seen.work.flops > 0)
+      fmt::print("{:7.1f} kB  {:6.2f} MFLOP  {:6.3f} ms", static_cast<double>(seen.work.bytes) / 1e3,
+                 static_cast<double>(seen.work.flops) / 1e6, ms);
+    fmt::print("\n");
+  }
+
+  nihao::Work total_;
+  std::size_t stations_ = 0;
+  Clock::time_point last_ = Clock::now();
+};
+
+nihao::Expected<void> tell(const station::Model& m) {
+  const nihao::Config& c = m.config();
+  fmt::print(
+      "C16 the whole forward: {} tokens of \"{}\" through {} layers ({}, d_model {}, {} heads, {} kv heads, d_ff {}, vocabulary "
+      "{})\n\n"
+      "  x = embedding(ids)\n"
+      "  for each layer:  x += W_o attention(rope(W_q n), rope(W_k n), W_v n)   with n = rmsnorm(x)\n"
+      "                   x += W_down (silu(W_gate n) * (W_up n))               with n = rmsnorm(x)\n"
+      "  logits = W_head rmsnorm(x)\n\n"
+      "Shapes are [tokens, values]; bytes are those of weights and cache. Layer 0 in full, then\nthe residual stream x after "
+      "each layer. (q, k and v are one call, as are gate and up: its time stands at the first.)\n",
+      m.ids.size(), station::prompt, c.layers.size(), c.architecture, c.d_model, c.heads, c.kv_heads, c.d_ff, c.vocab);
+  Narrator narrator;
+  NIHAO_TRY(const auto logits, station::forward(m, narrator));
+
+  // The same pass without an observer: the sums that fusion never stores apart come out the same.
+  NIHAO_TRY(const auto context, m.model.context({.positions = 64, .kv = nihao::KvType::f32}));
+  const nihao::SequenceTokens all{0, m.ids};
+  NIHAO_TRY(const auto unseen, context->step(std::span(&all, 1)));
+  const bool equal = std::equal(logits.begin(), logits.end(), unseen.row(0).begin(), unseen.row(0).end());
+
+  const nihao::Work work = narrator.total();
+  fmt::print(
+      "\n{} tensors seen. Read {:.1f} MB, computed {:.1f} MFLOP: {:.1f} operations a byte. Unobserved, the logits are {}.\n",
+      narrator.stations(), static_cast<double>(work.bytes) / 1e6, static_cast<double>(work.flops) / 1e6,
+      static_cast<double>(work.flops) / static_cast<double>(work.bytes), equal ? "the same to the bit" : "OTHERS");
+  NIHAO_TRY(auto greedy, nihao::SamplerChain::parse("", logits.size()));
+  NIHAO_TRY(const auto drawn, greedy.sample(logits, m.ids));
+  static_cast<void>(drawn);
+  std::vector<nihao::TokenProbability> top(greedy.probabilities().begin(), greedy.probabilities().end());
+  std::partial_sort(top.begin(), top.begin() + 5, top.end(), [](const auto& a, const auto& b) { return a.p > b.p; });
+  fmt::print("The likeliest next tokens:");
+  for (std::size_t i = 0; i < 5; ++i)
+    fmt::print("  {} [{}] {:.4f} ({:.1f} %)", top[i].id, m.shown(top[i].id), logits[static_cast<std::size_t>(top[i].id)],
+               static_cast<double>(top[i].p) * 100);
+  fmt::print("\n");
+  if (!equal) return nihao::Error{nihao::ErrorCode::mismatch, "watching changed the logits"};
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return station::run(argc, argv, tell); }

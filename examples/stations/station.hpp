@@ -1,0 +1,99 @@
+// What the stations share: the model, the prompt that the journey follows, and an observer that keeps what a forward pass makes.
+#pragma once
+
+#include <nihao/nihao.hpp>
+
+#include <cstdlib>
+#include <fmt/core.h>
+#include <string>
+#include <vector>
+
+namespace station {
+
+inline constexpr std::string_view prompt = "你好,llama";
+
+/// The model of a station, multiplying exactly (weights as floats, sums in f32), so that sums made by hand come out the same.
+struct Model {
+  std::string path;
+  nihao::AnyModel model;
+  std::vector<nihao::TokenId> ids;  ///< the prompt's
+
+  [[nodiscard]] const nihao::Config& config() const { return model.config(); }
+  [[nodiscard]] const nihao::Tokenizer& tokenizer() const { return *model.tokenizer(); }
+  /// A token's bytes as they may be printed: text, or \xNN where a token is only part of a character.
+  [[nodiscard]] std::string shown(nihao::TokenId id) const {
+    const std::string_view bytes = tokenizer().piece(id);
+    const bool whole = nihao::StreamDecoder(tokenizer(), {.skip_special = false}).push(id) == bytes && !bytes.empty();
+    return whole && bytes.front() >= ' ' ? std::string(bytes) : nihao::printable(bytes);
+  }
+};
+
+/// An observer: the tensors that a forward pass made, in the order in which they came.
+class Kept {
+ public:
+  static constexpr bool active = true;
+  struct Tensor {
+    std::string name;
+    int layer;
+    std::size_t rows, cols;
+    std::vector<float> values;
+  };
+
+  void see(const nihao::Seen& seen) {
+    Tensor t{std::string(seen.name), seen.layer, seen.values.rows(), seen.values.cols(), {}};
+    for (std::size_t r = 0; r < t.rows; ++r)
+      t.values.insert(t.values.end(), seen.values.row(r).begin(), seen.values.row(r).end());
+    tensors_.push_back(std::move(t));
+  }
+  /// [rows of the prompt, width]; empty if no station has that name.
+  [[nodiscard]] nihao::MatrixView<const float> at(std::string_view name, int layer = -1) const {
+    for (const Tensor& t : tensors_)
+      if (t.name == name && t.layer == layer) return {t.values.data(), t.rows, t.cols};
+    return {};
+  }
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+/// Runs `ids` through the model under `observer`; the logits of the last position, [vocab].
+template <class O>
+[[nodiscard]] nihao::Expected<std::vector<float>> forward(const Model& m, O& observer) {
+  NIHAO_TRY(const auto context, m.model.context({.positions = 64, .kv = nihao::KvType::f32}));
+  const nihao::SequenceTokens all{0, m.ids};
+  const nihao::ObserverRef reference(observer);
+  NIHAO_TRY(const auto logits, context->step(std::span(&all, 1), &reference));
+  return std::vector<float>(logits.row(0).begin(), logits.row(0).end());
+}
+
+/// "0.1234 -0.5678 ...": the first `count` values.
+[[nodiscard]] inline std::string head(std::span<const float> values, std::size_t count = 4) {
+  std::string out;
+  for (const float v : values.first(std::min(count, values.size()))) out += fmt::format("{:.4f} ", v);
+  return values.size() > count ? out + "..." : out;
+}
+
+/// The usual path of SmolLM2-135M, where cmake/demo.sh puts it.
+[[nodiscard]] inline std::string default_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const std::string folder = cache != nullptr ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
+  return folder + "/nihao/smollm2-135m-q4_1.gguf";
+}
+
+/// Opens the model that the command line names (else the default one) and lets `tell` speak.
+inline int run(int argc, char** argv, nihao::Expected<void> (*tell)(const Model&)) {
+  const auto told = [&]() -> nihao::Expected<void> {
+    const std::string path = argc > 1 ? argv[1] : default_path();
+    NIHAO_TRY(auto model, nihao::load(path, {.cpu = {.exact = true}}));
+    if (model.tokenizer() == nullptr) return nihao::Error{nihao::ErrorCode::missing, "the file has no tokenizer", path};
+    NIHAO_TRY(auto ids, model.tokenizer()->encode(prompt));
+    return tell({path, std::move(model), std::move(ids)});
+  }();
+  if (told) return 0;
+  fmt::print(stderr, "{}\nusage: {} [model.gguf]    (bash cmake/demo.sh fetches the default model)\n", told.error().message(),
+             argv[0]);
+  return 1;
+}
+
+}  // namespace station
