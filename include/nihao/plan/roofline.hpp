@@ -57,7 +57,7 @@ struct Roofline {
 }  // namespace nihao
 
 #define NIHAO_KERNEL_FILE "../plan/peaks.inl"
-#include "../simd/foreach_isa.hpp"
+#include "../simd/foreach_isa.inl"
 
 namespace nihao {
 
