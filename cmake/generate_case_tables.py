@@ -71,6 +71,7 @@ struct CaseSpecial {{
   std::string_view text;
 }};
 
+// clang-format off
 namespace case_tables {{""")
 for name, change in (("to_lower", str.lower), ("to_upper", str.upper)):
     table("CaseRange", name, (f"{{{f:#x},{l:#x},{s},{d}}}" for f, l, s, d in ranges(change)))

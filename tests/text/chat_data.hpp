@@ -21,7 +21,8 @@ inline jinja::DateTime parse_now(const std::string& text) {
 
 /// Why a case fails, or nothing. A case has an output, or an error: the template's own must have its exact text, any other need
 /// only be an error.
-inline std::string failure_of(const Expected<ChatTemplate>& chat, const Json& context, const Json& wanted, const std::string& now) {
+inline std::string failure_of(const Expected<ChatTemplate>& chat, const Json& context, const Json& wanted,
+                              const std::string& now) {
   RenderOptions options;
   options.now = parse_now(now);
   auto got = chat.has_value() ? chat->render(to_value(context), options) : Expected<std::string>(chat.error());

@@ -29,8 +29,9 @@ TEST_CASE("every conversation through every reference template gives the referen
 }
 
 TEST_CASE("a plain conversation is rendered without building a context") {
-  const auto chat = ChatTemplate::parse("{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m['content'] }}{{ eos_token }}\n{% endfor %}\n"
-                                        "{% if add_generation_prompt %}<assistant>{% endif %}{% if tools %}tools{% endif %}")
+  const auto chat = ChatTemplate::parse(
+                        "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m['content'] }}{{ eos_token }}\n{% endfor %}\n"
+                        "{% if add_generation_prompt %}<assistant>{% endif %}{% if tools %}tools{% endif %}")
                         .value();
   const std::vector<Message> messages{{"user", "你好,llama"}, {"assistant", "{{ hi }}"}};
   CHECK(chat.render(messages, true, "<s>", "</s>").value() == "<s><user>你好,llama</s>\n<assistant>{{ hi }}</s>\n<assistant>");
@@ -39,8 +40,9 @@ TEST_CASE("a plain conversation is rendered without building a context") {
 }
 
 TEST_CASE("a refused conversation is an error with the template's own words, never a prompt") {
-  const auto chat = ChatTemplate::parse("{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
-                                        "{{ raise_exception('Conversation roles must alternate') }}{% endif %}{{ m.content }}{% endfor %}")
+  const auto chat = ChatTemplate::parse(
+                        "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+                        "{{ raise_exception('Conversation roles must alternate') }}{% endif %}{{ m.content }}{% endfor %}")
                         .value();
   const std::vector<Message> twice{{"user", "a"}, {"user", "b"}};
   const Error error = chat.render(twice, true, "", "").error();
@@ -50,17 +52,22 @@ TEST_CASE("a refused conversation is an error with the template's own words, nev
 }
 
 TEST_CASE("eos follows every message where the template says so") {
-  const auto chat = ChatTemplate::parse("{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + "
-                                        "eos_token }}\n{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + "
-                                        "eos_token }}\n{% endif %}\n{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n"
-                                        "{% endif %}\n{% endfor %}")
-                        .value();
+  const auto chat =
+      ChatTemplate::parse(
+          "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + "
+          "eos_token }}\n{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + "
+          "eos_token }}\n{% endif %}\n{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n"
+          "{% endif %}\n{% endfor %}")
+          .value();
   const std::vector<Message> messages{{"user", "a"}, {"assistant", "b"}, {"user", "c"}};
-  CHECK(chat.render(messages, true, "<s>", "</s>").value() == "<|user|>\na</s>\n<|assistant|>\nb</s>\n<|user|>\nc</s>\n<|assistant|>\n");
+  CHECK(chat.render(messages, true, "<s>", "</s>").value() ==
+        "<|user|>\na</s>\n<|assistant|>\nb</s>\n<|user|>\nc</s>\n<|assistant|>\n");
 }
 
 TEST_CASE("one template renders in several threads at once") {
-  const auto chat = ChatTemplate::parse("{% macro m(x) %}{{ x.content | upper }}{% endmacro %}{% for x in messages %}{{ m(x) }}{% endfor %}").value();
+  const auto chat =
+      ChatTemplate::parse("{% macro m(x) %}{{ x.content | upper }}{% endmacro %}{% for x in messages %}{{ m(x) }}{% endfor %}")
+          .value();
   using jinja::Value;
   std::vector<Value> turns(200, Value::dict({{"role", "user"}, {"content", "shared"}}));
   const Value context = Value::dict({{"messages", Value::list(std::move(turns))}});

@@ -25,7 +25,8 @@ Error error_of(std::string_view source, const Value& context = Value::dict(), co
 }  // namespace
 
 TEST_CASE("the language cases give what jinja2 gives") {
-  const auto json = test::Json::parse(test::read_text(std::filesystem::path(test::source_dir) / "tests/text/data/jinja_lang.json"));
+  const auto json =
+      test::Json::parse(test::read_text(std::filesystem::path(test::source_dir) / "tests/text/data/jinja_lang.json"));
   std::size_t count = 0;
   for (const auto& c : json.at("cases")) {
     const auto source = c.at("template").get<std::string>();
@@ -39,9 +40,10 @@ TEST_CASE("the language cases give what jinja2 gives") {
 TEST_CASE("undefined and none are told apart") {
   const Value context = Value::dict({{"nothing", Value::none()}, {"d", Value::dict({{"a", Value::none()}})}});
   CHECK(rendered("{{ x }}|{{ nothing }}", context) == "|None");
-  CHECK(rendered("{{ x is defined }} {{ nothing is defined }} {{ x is none }} {{ nothing is none }}", context) == "False True False True");
-  CHECK(rendered("{{ d.a is defined }} {{ d.b is defined }} {{ d.b or 'or' }} {{ d.a | default('D') }} {{ d.b | default('D') }}", context) ==
-        "True False or None D");
+  CHECK(rendered("{{ x is defined }} {{ nothing is defined }} {{ x is none }} {{ nothing is none }}", context) ==
+        "False True False True");
+  CHECK(rendered("{{ d.a is defined }} {{ d.b is defined }} {{ d.b or 'or' }} {{ d.a | default('D') }} {{ d.b | default('D') }}",
+                 context) == "True False or None D");
   CHECK(error_of("{{ x.y }}").what == "'x' is undefined");
   CHECK(error_of("{{ d.b.c }}", context).what == "'dict object' has no attribute 'b'");
   CHECK(error_of("{{ nothing.a.b }}", context).what == "'None' has no attribute 'a'");
@@ -54,7 +56,8 @@ TEST_CASE("an error says the line, and raise_exception its own text") {
   CHECK(own.what == "no 1\n");
   CHECK(own.where == "line 3");
   CHECK(error_of("a\n{% if x %}").message() ==
-        "line 2: Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The innermost block "
+        "line 2: Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The "
+        "innermost block "
         "that needs to be closed is 'if'.");
   CHECK(error_of("\n{{ 1 + 'a' }}").message() == "line 2: unsupported operand type(s) for +: 'int' and 'str'");
   CHECK(error_of("{{ 1 | nothing }}").message() == "line 1: No filter named 'nothing'.");
@@ -81,12 +84,19 @@ TEST_CASE("numbers print as Python prints them") {
 }
 
 TEST_CASE("strings are rows of code points, and bytes that are not UTF-8 do no harm") {
-  const Value context = Value::dict({{"u", "hé世👍"}, {"bad", "a\xFF\xF0\x9F" "b"}});
-  CHECK(rendered("{{ u | length }} {{ u[1] }} {{ u[-1] }} {{ u[1:3] }} {{ u[::-1] }} {{ u | upper }} {{ u.find('世') }}", context) ==
-        "4 é 👍 é世 👍世éh HÉ世👍 2");
+  const Value context = Value::dict({{"u", "hé世👍"},
+                                     {"bad",
+                                      "a\xFF\xF0\x9F"
+                                      "b"}});
+  CHECK(rendered("{{ u | length }} {{ u[1] }} {{ u[-1] }} {{ u[1:3] }} {{ u[::-1] }} {{ u | upper }} {{ u.find('世') }}",
+                 context) == "4 é 👍 é世 👍世éh HÉ世👍 2");
   CHECK(rendered("{{ bad }}|{{ bad | length }}|{{ bad[::-1] }}|{{ bad | upper }}|{{ bad.strip('b') }}", context) ==
-        "a\xFF\xF0\x9F" "b|4|b\xF0\x9F\xFF" "a|A\xFF\xF0\x9F" "B|a\xFF\xF0\x9F");
-  CHECK(rendered("{{ 'straße ΑΣ'.upper() }} {{ 'ΑΣ Σ'.lower() }} {{ 'ǆ'.title() }} {{ '\\ud83d\\ude00' }}") == "STRASSE ΑΣ ας σ ǅ 😀");
+        "a\xFF\xF0\x9F"
+        "b|4|b\xF0\x9F\xFF"
+        "a|A\xFF\xF0\x9F"
+        "B|a\xFF\xF0\x9F");
+  CHECK(rendered("{{ 'straße ΑΣ'.upper() }} {{ 'ΑΣ Σ'.lower() }} {{ 'ǆ'.title() }} {{ '\\ud83d\\ude00' }}") ==
+        "STRASSE ΑΣ ας σ ǅ 😀");
 }
 
 TEST_CASE("a dict keeps its order, and equal keys are one") {
@@ -103,8 +113,8 @@ TEST_CASE("a dict keeps its order, and equal keys are one") {
 
 TEST_CASE("the sandbox keeps values as they are") {
   const Value context = Value::dict({{"l", Value::list({1})}, {"d", Value::dict()}});
-  for (const char* source : {"{{ l.append(1) }}", "{{ l.pop() }}", "{{ l.sort() }}", "{{ d.update({}) }}", "{{ d.pop('a') }}", "{{ d.clear() }}",
-                             "{{ ''.__class__() }}", "{{ l.__len__() }}"}) {
+  for (const char* source : {"{{ l.append(1) }}", "{{ l.pop() }}", "{{ l.sort() }}", "{{ d.update({}) }}", "{{ d.pop('a') }}",
+                             "{{ d.clear() }}", "{{ ''.__class__() }}", "{{ l.__len__() }}"}) {
     const Error e = error_of(source, context);
     CHECK_MESSAGE(e.code == ErrorCode::mismatch, source);
     CHECK_MESSAGE(e.what.ends_with("is unsafe."), source << ": " << e.what);
@@ -117,30 +127,44 @@ TEST_CASE("scopes: a loop's and a macro's assignments are their own, a namespace
   CHECK(rendered("{% set n = namespace(x=1) %}{% for i in [1, 2] %}{% set n.x = n.x + i %}{% endfor %}{{ n.x }}") == "4");
   CHECK(rendered("{% macro m() %}{{ z }}{% set z = 2 %}{{ z }}{% endmacro %}{% set z = 1 %}{{ m() }}{{ z }}") == "121");
   CHECK(rendered("{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{% set f = m %}{{ f() }}{% endfor %}") == "12");
-  CHECK(rendered("{% set keep = namespace() %}{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{% if i == 1 %}{% set keep.m = m %}"
+  CHECK(rendered("{% set keep = namespace() %}{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{% if i == 1 %}{% set "
+                 "keep.m = m %}"
                  "{% endif %}{% endfor %}{{ keep.m() }}") == "1");
 }
 
 TEST_CASE("a template cannot hang, fill the memory or overflow the stack") {
   RenderOptions small;
   small.limits = {.steps = 100'000, .depth = 100, .output_bytes = 10'000, .memory_bytes = 1'000'000};
-  const std::string deep_list = "{% set n = namespace(x=[]) %}{% for i in range(5000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}";
+  const std::string deep_list =
+      "{% set n = namespace(x=[]) %}{% for i in range(5000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}";
   for (const std::string& source : {
            std::string("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}"),
            std::string("{% for i in range(100000) %}{{ 'xxxxxxxxxxxxxxxx' }}{% endfor %}"),
-           std::string("{{ 'x' * 1000000000 }}"), std::string("{{ [0] * 1000000000 }}"), std::string("{{ 'x' * 100 ** 30 }}"),
+           std::string("{{ 'x' * 1000000000 }}"),
+           std::string("{{ [0] * 1000000000 }}"),
+           std::string("{{ 'x' * 100 ** 30 }}"),
            std::string("{% set n = namespace(x='x') %}{% for i in range(64) %}{% set n.x = n.x + n.x %}{% endfor %}"),
            std::string("{% set n = namespace(x=['x']) %}{% for i in range(64) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}"),
-           std::string("{% set n = namespace(x=['x'], y=['x']) %}{% for i in range(64) %}{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}"
+           std::string("{% set n = namespace(x=['x'], y=['x']) %}{% for i in range(64) %}{% set n.x = [n.x, n.x] %}{% set n.y = "
+                       "[n.y, n.y] %}"
                        "{% endfor %}{{ n.x == n.y }}"),
-           std::string("{% set n = namespace(x=['x']) %}{% for i in range(64) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x | tojson }}"),
-           deep_list, std::string("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
-           std::string("{% set n = namespace() %}{% set n.n = n %}{{ n }}"), std::string("{{ range(100001) }}"),
-           std::string("{{ 'a' | center(100000000) }}"), std::string("{{ 'a'.ljust(100000000) }}"), std::string("{{ '%1000000000d' % 1 }}"),
-           std::string("{{ '{:1000000000}'.format(1) }}"), std::string("{{ 'aaaa' | replace('', 'x' * 900000) }}"),
-           std::string("{{ ('x,' * 100000).split(',') }}"), std::string("{{ (['x' * 100000] * 1000) | join }}"),
-           std::string("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"), std::string("{{ [1] | batch(1000000000, 0) | list }}"),
-           std::string("{{ [1] | slice(1000000000) | list }}"), std::string("{{ ('a\\n' * 100000) | indent('x' * 100000) }}"),
+           std::string("{% set n = namespace(x=['x']) %}{% for i in range(64) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x | "
+                       "tojson }}"),
+           deep_list,
+           std::string("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
+           std::string("{% set n = namespace() %}{% set n.n = n %}{{ n }}"),
+           std::string("{{ range(100001) }}"),
+           std::string("{{ 'a' | center(100000000) }}"),
+           std::string("{{ 'a'.ljust(100000000) }}"),
+           std::string("{{ '%1000000000d' % 1 }}"),
+           std::string("{{ '{:1000000000}'.format(1) }}"),
+           std::string("{{ 'aaaa' | replace('', 'x' * 900000) }}"),
+           std::string("{{ ('x,' * 100000).split(',') }}"),
+           std::string("{{ (['x' * 100000] * 1000) | join }}"),
+           std::string("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"),
+           std::string("{{ [1] | batch(1000000000, 0) | list }}"),
+           std::string("{{ [1] | slice(1000000000) | list }}"),
+           std::string("{{ ('a\\n' * 100000) | indent('x' * 100000) }}"),
            std::string("{% filter replace('a', 'a' * 100000) %}{{ 'a' * 100000 }}{% endfilter %}"),
            std::string("{% for i in range(100000) %}{% set x = 'x' * i %}{{ x | upper | lower }}{% endfor %}"),
        }) {
@@ -184,7 +208,8 @@ TEST_CASE("a value nested a million times is made, refused and dropped without t
 }
 
 TEST_CASE("JSON becomes values without losing what it was") {
-  const auto json = test::Json::parse(R"({"b": [1, 1.0, true, null, "x", {}], "a": 18446744073709551615, "n": -5, "e": [], "o": {"k": {"l": [[]]}}})");
+  const auto json = test::Json::parse(
+      R"({"b": [1, 1.0, true, null, "x", {}], "a": 18446744073709551615, "n": -5, "e": [], "o": {"k": {"l": [[]]}}})");
   CHECK(rendered("{{ v }}", Value::dict({{"v", to_value(json)}})) ==
         "{'b': [1, 1.0, True, None, 'x', {}], 'a': 18446744073709551615, 'n': -5, 'e': [], 'o': {'k': {'l': [[]]}}}");
   CHECK(rendered("{{ v | tojson }}", Value::dict({{"v", to_value(json)}})) ==
@@ -194,7 +219,9 @@ TEST_CASE("JSON becomes values without losing what it was") {
 
 TEST_CASE("dates are those of the calendar") {
   using jinja::DateTime;
-  const auto at = [](std::int64_t seconds, std::string_view format) { return jinja::strftime(DateTime::from_unix(seconds), format); };
+  const auto at = [](std::int64_t seconds, std::string_view format) {
+    return jinja::strftime(DateTime::from_unix(seconds), format);
+  };
   CHECK(at(0, "%Y-%m-%d %H:%M:%S %A") == "1970-01-01 00:00:00 Thursday");
   CHECK(at(951782400, "%F %j %a") == "2000-02-29 060 Tue");
   CHECK(at(-1, "%F %T") == "1969-12-31 23:59:59");

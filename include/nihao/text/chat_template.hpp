@@ -47,8 +47,9 @@ class ChatTemplate {
   }
 
   /// Renders a plain conversation.
-  [[nodiscard]] Expected<std::string> render(std::span<const Message> messages, bool add_generation_prompt, std::string_view bos_token,
-                                             std::string_view eos_token, const RenderOptions& options = {}) const {
+  [[nodiscard]] Expected<std::string> render(std::span<const Message> messages, bool add_generation_prompt,
+                                             std::string_view bos_token, std::string_view eos_token,
+                                             const RenderOptions& options = {}) const {
     using jinja::Value;
     std::vector<Value> turns;
     for (const Message& m : messages) turns.push_back(Value::dict({{"role", m.role}, {"content", m.content}}));

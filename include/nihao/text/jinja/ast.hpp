@@ -36,20 +36,20 @@ enum class NodeKind : std::uint8_t {
   concat,       ///< kids joined by `~`
   conditional,  ///< kids[1] if kids[0] else kids[2] (0: undefined)
   // Statements
-  output,       ///< text
-  print,        ///< kids, one after the other
-  branch,       ///< kids[i] is the condition of bodies[i]; one body more is the `else`
-  loop,         ///< for kids[0] in kids[1] if kids[2]: bodies[0] else bodies[1]; ops[0]: recursive
-  set,          ///< kids[0] = kids[1]
-  set_block,    ///< kids[0] = the text of bodies[0], through the filter kids[1] (0: none)
-  set_member,   ///< a target: symbol.text
-  macro,        ///< symbol, text; kids: parameters (names); arguments: their defaults from the right; bodies[0]
-  call_block,   ///< the call kids[0] with a caller: a macro, kids[1]
-  filter_block, ///< the filter kids[0] on the text of bodies[0]
-  scope,        ///< bodies[0] in a scope of its own; kids: target, value, ... of a `with`
+  output,        ///< text
+  print,         ///< kids, one after the other
+  branch,        ///< kids[i] is the condition of bodies[i]; one body more is the `else`
+  loop,          ///< for kids[0] in kids[1] if kids[2]: bodies[0] else bodies[1]; ops[0]: recursive
+  set,           ///< kids[0] = kids[1]
+  set_block,     ///< kids[0] = the text of bodies[0], through the filter kids[1] (0: none)
+  set_member,    ///< a target: symbol.text
+  macro,         ///< symbol, text; kids: parameters (names); arguments: their defaults from the right; bodies[0]
+  call_block,    ///< the call kids[0] with a caller: a macro, kids[1]
+  filter_block,  ///< the filter kids[0] on the text of bodies[0]
+  scope,         ///< bodies[0] in a scope of its own; kids: target, value, ... of a `with`
   break_,
   continue_,
-  refuse,       ///< an error when it is reached: text
+  refuse,  ///< an error when it is reached: text
 };
 
 /// Operators of `arithmetic` and `compare`.

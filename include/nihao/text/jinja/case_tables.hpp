@@ -18,6 +18,7 @@ struct CaseSpecial {
   std::string_view text;
 };
 
+// clang-format off
 namespace case_tables {
 inline constexpr CaseRange to_lower[] = {
  {0xc0,0xd6,1,32}, {0xd8,0xde,1,32}, {0x100,0x12e,2,1}, {0x132,0x136,2,1}, {0x139,0x147,2,1}, {0x14a,0x176,2,1},

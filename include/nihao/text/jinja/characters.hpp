@@ -74,9 +74,15 @@ inline bool drops_space(std::string_view c) noexcept { return is_space(decode_ut
 }  // namespace detail
 
 /// str.strip() and its halves.
-[[nodiscard]] inline std::string_view strip(std::string_view text) noexcept { return detail::strip_if(text, true, true, detail::drops_space); }
-[[nodiscard]] inline std::string_view strip_left(std::string_view text) noexcept { return detail::strip_if(text, true, false, detail::drops_space); }
-[[nodiscard]] inline std::string_view strip_right(std::string_view text) noexcept { return detail::strip_if(text, false, true, detail::drops_space); }
+[[nodiscard]] inline std::string_view strip(std::string_view text) noexcept {
+  return detail::strip_if(text, true, true, detail::drops_space);
+}
+[[nodiscard]] inline std::string_view strip_left(std::string_view text) noexcept {
+  return detail::strip_if(text, true, false, detail::drops_space);
+}
+[[nodiscard]] inline std::string_view strip_right(std::string_view text) noexcept {
+  return detail::strip_if(text, false, true, detail::drops_space);
+}
 
 namespace detail {
 /// A code point changed by a table of ranges, or itself.
@@ -115,8 +121,8 @@ namespace detail {
   const auto letter = [](char32_t c) { return unicode::category(c) <= unicode::Category::Lo; };
   const auto skipped = [](char32_t c) {
     const auto k = unicode::category(c);
-    return c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019 || k == unicode::Category::Mn || k == unicode::Category::Me ||
-           k == unicode::Category::Cf || k == unicode::Category::Sk;
+    return c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019 || k == unicode::Category::Mn ||
+           k == unicode::Category::Me || k == unicode::Category::Cf || k == unicode::Category::Sk;
   };
   bool before = false;
   for (std::string_view head = text.substr(0, at); !head.empty();) {
@@ -139,7 +145,8 @@ namespace detail {
 
 [[nodiscard]] inline std::string to_upper(std::string_view text) {
   std::string out;
-  each_character(text, [&](char32_t c, std::string_view bytes) { c == replacement_character ? void(out += bytes) : append_upper(out, c); });
+  each_character(
+      text, [&](char32_t c, std::string_view bytes) { c == replacement_character ? void(out += bytes) : append_upper(out, c); });
   return out;
 }
 /// The lower case of the code point at `at` of a text, on which a capital sigma depends.
@@ -164,7 +171,8 @@ inline void append_lower_in(std::string& out, char32_t c, std::string_view text,
 [[nodiscard]] inline bool is_title(char32_t c) noexcept { return unicode::category(c) == unicode::Category::Lt; }
 [[nodiscard]] inline bool is_lower(char32_t c) noexcept {
   if (c < 0x80) return c >= 'a' && c <= 'z';
-  return unicode::category(c) == unicode::Category::Ll || c == 0xaa || c == 0xba || (c >= 0x2170 && c <= 0x217f) || (c >= 0x24d0 && c <= 0x24e9);
+  return unicode::category(c) == unicode::Category::Ll || c == 0xaa || c == 0xba || (c >= 0x2170 && c <= 0x217f) ||
+         (c >= 0x24d0 && c <= 0x24e9);
 }
 
 }  // namespace nihao::jinja

@@ -17,9 +17,9 @@ struct Scope {
 
 class Evaluator : public Runtime {
  public:
-  [[nodiscard]] Expected<Value> call(const Value& callee, Arguments arguments) override {
+  [[nodiscard]] Expected<Value> call(const Value& callee, const Arguments& arguments) override {
     if (callee.is(Kind::function)) return callee.callable()->call(*this, callee.self(), arguments);
-    if (callee.is(Kind::object)) return callee.object()->call(*this, std::move(arguments));
+    if (callee.is(Kind::object)) return callee.object()->call(*this, arguments);
     if (callee.is_undefined()) return undefined_error(callee);
     return type_error(concat("'", type_name(callee), "' object is not callable"));
   }
@@ -183,7 +183,7 @@ class Evaluator : public Runtime {
       NIHAO_TRY(const Value function, eval(node.kids[0]));
       NIHAO_TRY(Arguments given, arguments(node));
       if (!caller.is_undefined()) given.named.emplace_back("caller", caller);
-      return call(function, std::move(given));
+      return call(function, given);
     }
     // A method is called on its value, without an object for the method.
     NIHAO_TRY(const Value self, eval(callee.kids[0]));
@@ -196,7 +196,7 @@ class Evaluator : public Runtime {
     NIHAO_TRY(const Value function, get_attribute(*this, self, callee.text));
     NIHAO_TRY(Arguments given, arguments(node));
     if (!caller.is_undefined()) given.named.emplace_back("caller", caller);
-    return call(function, std::move(given));
+    return call(function, given);
   }
 
   [[nodiscard]] NIHAO_NOINLINE Expected<Value> filter(const Ast& node) {
@@ -220,7 +220,9 @@ class Evaluator : public Runtime {
   [[nodiscard]] NIHAO_NOINLINE Expected<Value> sign(const Ast& node) {
     NIHAO_TRY(const Value of, eval(node.kids[0]));
     if (of.is_undefined()) return undefined_error(of);
-    if (!of.is_number()) return type_error(concat("bad operand type for unary ", node.kind == NodeKind::plus ? "+" : "-", ": '", type_name(of), "'"));
+    if (!of.is_number())
+      return type_error(
+          concat("bad operand type for unary ", node.kind == NodeKind::plus ? "+" : "-", ": '", type_name(of), "'"));
     if (of.is(Kind::real)) return Value(node.kind == NodeKind::plus ? of.real() : -of.real());
     if (node.kind == NodeKind::plus) return Value(of.integer());
     return arithmetic(*this, Op::sub, Value(0), Value(of.integer()));
@@ -282,7 +284,8 @@ class Evaluator : public Runtime {
     NIHAO_TRY(const Value condition, eval(node.kids[0]));
     if (truth(condition)) return eval(node.kids[1]);
     if (node.kids[2] != 0) return eval(node.kids[2]);
-    return missing(concat("the inline if-expression on line ", node.line, " evaluated to false and no else section was defined."));
+    return missing(
+        concat("the inline if-expression on line ", node.line, " evaluated to false and no else section was defined."));
   }
 
   const Template& template_;

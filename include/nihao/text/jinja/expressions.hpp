@@ -77,7 +77,8 @@ class ExpressionParser {
 
   // Making nodes.
   [[nodiscard]] NodeId make(NodeKind kind, std::vector<NodeId> kids = {}, std::string text = {}) {
-    out_.nodes.push_back({.kind = kind, .conditional = conditional_ > 0, .line = now().line, .text = std::move(text), .kids = std::move(kids)});
+    out_.nodes.push_back(
+        {.kind = kind, .conditional = conditional_ > 0, .line = now().line, .text = std::move(text), .kids = std::move(kids)});
     return static_cast<NodeId>(out_.nodes.size() - 1);
   }
   [[nodiscard]] NodeId make_constant(Value value) {
@@ -132,9 +133,7 @@ class ExpressionParser {
       ++conditional_;
       NIHAO_TRY(const NodeId condition, any());
       NodeId otherwise = 0;
-      if (take_name("else")) {
-        NIHAO_TRY(otherwise, expression());
-      }
+      if (take_name("else")) { NIHAO_TRY(otherwise, expression()); }
       --conditional_;
       value = make(NodeKind::conditional, {condition, value, otherwise});
     }
@@ -172,7 +171,8 @@ class ExpressionParser {
   }
   [[nodiscard]] Id comparison() {
     return chain(NodeKind::compare, &ExpressionParser::sum, [&] {
-      for (const auto& [text, op] : {std::pair{"==", Op::eq}, {"!=", Op::ne}, {"<", Op::lt}, {"<=", Op::le}, {">", Op::gt}, {">=", Op::ge}}) {
+      for (const auto& [text, op] :
+           {std::pair{"==", Op::eq}, {"!=", Op::ne}, {"<", Op::lt}, {"<=", Op::le}, {">", Op::gt}, {">=", Op::ge}}) {
         if (take_op(text)) return op;
       }
       if (take_name("in")) return Op::in;
@@ -181,7 +181,9 @@ class ExpressionParser {
     });
   }
   [[nodiscard]] Id sum() {
-    return chain(NodeKind::arithmetic, &ExpressionParser::joined, [&] { return take_op("+") ? Op::add : take_op("-") ? Op::sub : Op::none; });
+    return chain(NodeKind::arithmetic, &ExpressionParser::joined, [&] {
+      return take_op("+") ? Op::add : take_op("-") ? Op::sub : Op::none;
+    });
   }
   [[nodiscard]] Id joined() {
     return chain(NodeKind::concat, &ExpressionParser::product, [&] { return take_op("~") ? Op::add : Op::none; });
@@ -272,7 +274,8 @@ class ExpressionParser {
     }
     for (const char c : digits) {
       const int digit = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
-      if (__builtin_mul_overflow(value, static_cast<Int>(base), &value) || __builtin_add_overflow(value, static_cast<Int>(digit), &value)) {
+      if (__builtin_mul_overflow(value, static_cast<Int>(base), &value) ||
+          __builtin_add_overflow(value, static_cast<Int>(digit), &value)) {
         return fail(concat("the number ", token.text, " does not fit"));
       }
     }

@@ -10,7 +10,8 @@ namespace detail {
 // --------------------------------------------------------------------------------------------- attributes and sort keys
 
 /// What an item is compared by: its attribute, and text without case unless told otherwise.
-[[nodiscard]] inline Result sort_key(Runtime& rt, const Value& item, const Value* path, bool case_sensitive, const Value* otherwise = nullptr) {
+[[nodiscard]] inline Result sort_key(Runtime& rt, const Value& item, const Value* path, bool case_sensitive,
+                                     const Value* otherwise = nullptr) {
   NIHAO_TRY(Value key, read_path(rt, item, path, otherwise));
   if (case_sensitive || !key.is_string()) return key;
   if (!rt.room(key.text().size())) return rt.failure();
@@ -19,7 +20,8 @@ namespace detail {
 [[nodiscard]] inline bool flag(const Value* v) noexcept { return v && truth(*v); }
 
 /// Sorts `items` by `keys`, stably. Errors: mismatch (keys that have no order).
-[[nodiscard]] inline Expected<std::vector<Value>> sorted(Runtime& rt, std::span<const Value> items, const std::vector<Value>& keys, bool reverse) {
+[[nodiscard]] inline Expected<std::vector<Value>> sorted(Runtime& rt, std::span<const Value> items,
+                                                         const std::vector<Value>& keys, bool reverse) {
   std::vector<std::size_t> places(items.size());
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
   std::optional<Error> problem;
@@ -66,7 +68,7 @@ inline Result filter_first(Runtime& rt, const Value& v, const Arguments& a) {
   NIHAO_CHECK(bind_none("first", a));
   NIHAO_TRY(const Iteration all, iterate(rt, v));
   if (all.items.empty()) return rt.missing("No first item, sequence was empty.");
-  const Value first = all.items.front();
+  Value first = all.items.front();
   // An iterator has given one item, not all.
   if (v.is(Kind::list) && v.flavor() == Flavor::iterator) v.put_back(all.items.size() - 1);
   return first;
@@ -91,7 +93,8 @@ inline Result filter_sort(Runtime& rt, const Value& v, const Arguments& a) {
   if (!rt.room(all.items.size() * 2 * sizeof(Value))) return rt.failure();
   std::vector<Value> keys;
   for (const Value& item : all.items) {
-    if (p[2] && p[2]->is_string() && p[2]->text().find(',') != std::string_view::npos) {  // several attributes, most important first
+    if (p[2] && p[2]->is_string() &&
+        p[2]->text().find(',') != std::string_view::npos) {  // several attributes, most important first
       std::vector<Value> row;
       for (std::string_view rest = p[2]->text();;) {
         const std::size_t comma = std::min(rest.find(','), rest.size());
@@ -180,7 +183,8 @@ inline Result filter_batch(Runtime& rt, const Value& v, const Arguments& a) {
   std::vector<Value> out;
   for (std::size_t at = 0; at < all.items.size();) {
     const std::size_t n = std::min(static_cast<std::size_t>(size), all.items.size() - at);
-    std::vector<Value> line(all.items.begin() + static_cast<std::ptrdiff_t>(at), all.items.begin() + static_cast<std::ptrdiff_t>(at + n));
+    std::vector<Value> line(all.items.begin() + static_cast<std::ptrdiff_t>(at),
+                            all.items.begin() + static_cast<std::ptrdiff_t>(at + n));
     at += n;
     if (p[1] && !p[1]->is_none() && line.size() < static_cast<std::size_t>(size)) {
       if (!rt.room(static_cast<std::size_t>(std::min<std::int64_t>(size, 1 << 30)) * sizeof(Value)) || size > (1 << 30)) {
@@ -204,7 +208,8 @@ inline Result filter_slice(Runtime& rt, const Value& v, const Arguments& a) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < slices; ++i) {
     const std::size_t n = each + (i < extra);
-    std::vector<Value> part(all.items.begin() + static_cast<std::ptrdiff_t>(at), all.items.begin() + static_cast<std::ptrdiff_t>(at + n));
+    std::vector<Value> part(all.items.begin() + static_cast<std::ptrdiff_t>(at),
+                            all.items.begin() + static_cast<std::ptrdiff_t>(at + n));
     at += n;
     if (p[1] && !p[1]->is_none() && i >= extra) part.push_back(*p[1]);
     out.push_back(rt.list(std::move(part)));
@@ -262,20 +267,34 @@ Result filter_select(Runtime& rt, const Value& v, const Arguments& a) {
     if (!rt.tick()) return rt.failure();
     NIHAO_TRY(const Value asked, read_path(rt, item, by_attribute ? &a.positional[0] : nullptr));
     bool yes = truth(asked);
-    if (test) {
-      NIHAO_TRY(yes, test->call(rt, asked, rest));
-    }
+    if (test) { NIHAO_TRY(yes, test->call(rt, asked, rest)); }
     if (yes == wanted) out.push_back(item);
   }
   return rt.list(std::move(out), Flavor::iterator);
 }
 
 inline constexpr FilterFunction value_filters[] = {
-    {"batch", filter_batch}, {"count", filter_length}, {"dictsort", filter_dictsort}, {"first", filter_first}, {"groupby", filter_groupby},
-    {"items", filter_items}, {"last", filter_last}, {"length", filter_length}, {"list", filter_list}, {"map", filter_map},
-    {"max", filter_extreme<true>}, {"min", filter_extreme<false>}, {"reject", filter_select<false, false>},
-    {"rejectattr", filter_select<false, true>}, {"reverse", filter_reverse}, {"select", filter_select<true, false>},
-    {"selectattr", filter_select<true, true>}, {"slice", filter_slice}, {"sort", filter_sort}, {"sum", filter_sum}, {"unique", filter_unique},
+    {"batch", filter_batch},
+    {"count", filter_length},
+    {"dictsort", filter_dictsort},
+    {"first", filter_first},
+    {"groupby", filter_groupby},
+    {"items", filter_items},
+    {"last", filter_last},
+    {"length", filter_length},
+    {"list", filter_list},
+    {"map", filter_map},
+    {"max", filter_extreme<true>},
+    {"min", filter_extreme<false>},
+    {"reject", filter_select<false, false>},
+    {"rejectattr", filter_select<false, true>},
+    {"reverse", filter_reverse},
+    {"select", filter_select<true, false>},
+    {"selectattr", filter_select<true, true>},
+    {"slice", filter_slice},
+    {"sort", filter_sort},
+    {"sum", filter_sum},
+    {"unique", filter_unique},
 };
 
 }  // namespace detail

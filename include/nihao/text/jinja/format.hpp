@@ -14,10 +14,10 @@ namespace detail {
 /// One conversion: how wide, how precise, how signed. Both kinds of format fill it in.
 struct FormatSpec {
   std::string fill = " ";
-  char align = '\0';      // < > ^ =
-  char sign = '-';        // + - space
+  char align = '\0';  // < > ^ =
+  char sign = '-';    // + - space
   bool alternate = false;
-  char grouping = '\0';   // , _
+  char grouping = '\0';  // , _
   std::size_t width = 0;
   std::optional<std::size_t> precision = {};
   char type = '\0';
@@ -34,7 +34,9 @@ inline void append_field(std::string& out, std::string_view text, const FormatSp
   };
   if (align == '=') {  // between the sign (and 0x) and the digits
     std::size_t head = !text.empty() && (text[0] == '-' || text[0] == '+' || text[0] == ' ') ? 1 : 0;
-    if (text.size() > head + 1 && text[head] == '0' && (text[head + 1] == 'x' || text[head + 1] == 'X' || text[head + 1] == 'o' || text[head + 1] == 'b')) head += 2;
+    if (text.size() > head + 1 && text[head] == '0' &&
+        (text[head + 1] == 'x' || text[head + 1] == 'X' || text[head + 1] == 'o' || text[head + 1] == 'b'))
+      head += 2;
     out += text.substr(0, head);
     fill(pad);
     out += text.substr(head);
@@ -140,7 +142,8 @@ inline void append_number(std::string& out, std::string digits, bool negative, c
   const bool decimal = type == 'd' || type == 'i' || type == 'u';
   if (decimal || type == 'x' || type == 'X' || type == 'o') {
     if (!v.is_integral() && !(decimal && v.is(Kind::real))) {
-      return type_error(concat("%", type, " format: ", decimal ? "a real number" : "an integer", " is required, not ", type_name(v)));
+      return type_error(
+          concat("%", type, " format: ", decimal ? "a real number" : "an integer", " is required, not ", type_name(v)));
     }
     if (v.is(Kind::real) && !(std::abs(v.real()) < 0x1p126)) return value_error("cannot convert float to integer");
     const Int value = v.is_integral() ? v.integer() : static_cast<Int>(v.real());
@@ -206,7 +209,9 @@ inline Expected<Value> percent_format(Runtime& rt, std::string_view format, cons
     };
     NIHAO_TRY(const std::int64_t width, number());
     if (width < 0) spec.align = '<';
-    const auto capped = [](std::int64_t n) { return std::min<std::size_t>(static_cast<std::size_t>(n < 0 ? -n : n), detail::max_field); };
+    const auto capped = [](std::int64_t n) {
+      return std::min<std::size_t>(static_cast<std::size_t>(n < 0 ? -n : n), detail::max_field);
+    };
     spec.width = capped(width);
     if (i < format.size() && format[i] == '.') {
       ++i;
@@ -219,9 +224,7 @@ inline Expected<Value> percent_format(Runtime& rt, std::string_view format, cons
       out += '%';
       continue;
     }
-    if (!named) {
-      NIHAO_TRY(named, take());
-    }
+    if (!named) { NIHAO_TRY(named, take()); }
     NIHAO_CHECK(detail::percent_convert(rt, out, *named, format[i], spec));
   }
   // Only of a tuple, or of one plain value, must nothing be left over: what has subscripts counts as a mapping here.
@@ -257,7 +260,9 @@ namespace detail {
     spec.precision = precision;
   }
   if (i < text.size()) spec.type = text[i++];
-  const auto bad = [&] { return value_error(concat("Invalid format specifier '", printable(text), "' for object of type '", type_name(v), "'")); };
+  const auto bad = [&] {
+    return value_error(concat("Invalid format specifier '", printable(text), "' for object of type '", type_name(v), "'"));
+  };
   if (i != text.size()) return bad();
   if (v.is_number()) {
     const char t = spec.type;
@@ -286,11 +291,10 @@ namespace detail {
     append_number(out, std::move(digits), std::signbit(v.real()), spec, '>');
     return {};
   }
-  if (!v.is_string()) {
-    return type_error(concat("unsupported format string passed to ", type_name(v), ".__format__"));
-  }
+  if (!v.is_string()) { return type_error(concat("unsupported format string passed to ", type_name(v), ".__format__")); }
   if (zeros) spec.align = '<';
-  if ((spec.type != '\0' && spec.type != 's') || spec.align == '=' || spec.sign != '-' || spec.grouping || spec.alternate) return bad();
+  if ((spec.type != '\0' && spec.type != 's') || spec.align == '=' || spec.sign != '-' || spec.grouping || spec.alternate)
+    return bad();
   NIHAO_TRY(std::string whole, to_text(rt, v));
   if (spec.precision) whole.resize(byte_of(whole, *spec.precision));
   append_field(out, whole, spec, '<');
@@ -298,7 +302,8 @@ namespace detail {
 }
 
 /// The value that a field such as `0.name[key]` names.
-[[nodiscard]] inline Expected<Value> field_value(Runtime& rt, std::string_view field, const Arguments& given, std::size_t& automatic) {
+[[nodiscard]] inline Expected<Value> field_value(Runtime& rt, std::string_view field, const Arguments& given,
+                                                 std::size_t& automatic) {
   const std::size_t end = std::min(field.find_first_of(".["), field.size());
   const std::string_view head = field.substr(0, end);
   field.remove_prefix(end);
@@ -325,7 +330,8 @@ namespace detail {
       if (close == std::string_view::npos) return value_error("Missing ']' in format string");
       const std::string_view key = field.substr(1, close - 1);
       std::int64_t index = 0;
-      const bool number = std::from_chars(key.data(), key.data() + key.size(), index).ptr == key.data() + key.size() && !key.empty();
+      const bool number =
+          std::from_chars(key.data(), key.data() + key.size(), index).ptr == key.data() + key.size() && !key.empty();
       NIHAO_TRY(value, get_item(rt, value, number ? Value(index) : Value(key)));
       field.remove_prefix(close + 1);
     }
@@ -354,7 +360,8 @@ namespace detail {
     const std::size_t close = format.find('}', i);
     if (close == std::string_view::npos) return value_error("expected '}' before end of string");
     std::string_view field = format.substr(i + 1, close - i - 1), spec;
-    if (field.find('{') != std::string_view::npos) return Error{ErrorCode::unsupported, "a field inside a field of a format string"};
+    if (field.find('{') != std::string_view::npos)
+      return Error{ErrorCode::unsupported, "a field inside a field of a format string"};
     if (const std::size_t colon = field.find(':'); colon != std::string_view::npos) {
       spec = field.substr(colon + 1);
       field = field.substr(0, colon);

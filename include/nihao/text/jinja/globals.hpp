@@ -19,11 +19,11 @@ class Namespace final : public Object {
     }
     return std::nullopt;
   }
-  [[nodiscard]] bool set(std::string_view name, Value value) override {
+  [[nodiscard]] bool set(std::string_view name, const Value& value) override {
     for (auto& [key, old] : members_) {
-      if (key == name) return old = std::move(value), true;
+      if (key == name) return old = value, true;
     }
-    members_.emplace_back(name, std::move(value));
+    members_.emplace_back(name, value);
     return true;
   }
   [[nodiscard]] Expected<void> print(Runtime& rt, std::string& out) override {
@@ -73,7 +73,9 @@ class Joiner final : public Object {
   explicit Joiner(Value separator) : separator_(std::move(separator)) {}
   [[nodiscard]] std::string_view type_name() const override { return "Joiner"; }
   [[nodiscard]] bool can_call() const override { return true; }
-  [[nodiscard]] Expected<Value> call(Runtime&, Arguments) override { return std::exchange(used_, true) ? separator_ : Value(""); }
+  [[nodiscard]] Expected<Value> call(Runtime&, const Arguments&) override {
+    return std::exchange(used_, true) ? separator_ : Value("");
+  }
 
  private:
   Value separator_;
@@ -91,9 +93,11 @@ inline Result global_range(Runtime& rt, const Value&, const Arguments& a) {
   if (step == 0) return value_error("range() arg 3 must not be zero");
   const Int distance = step > 0 ? Int{stop} - start : Int{start} - stop, stride = step > 0 ? Int{step} : -Int{step};
   const Int count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  if (count > max_range) return Error{ErrorCode::limit, concat("Range too big. The sandbox blocks ranges larger than MAX_RANGE (", max_range, ").")};
+  if (count > max_range)
+    return Error{ErrorCode::limit, concat("Range too big. The sandbox blocks ranges larger than MAX_RANGE (", max_range, ").")};
   if (!rt.room(static_cast<std::size_t>(count) * sizeof(Value))) return rt.failure();
   std::vector<Value> out;
+  out.reserve(static_cast<std::size_t>(count));
   for (Int i = 0; i < count; ++i) out.push_back(Value(Int{start} + i * step));
   return rt.list(std::move(out), Flavor::range);
 }
@@ -151,8 +155,10 @@ inline Result global_strftime(Runtime& rt, const Value&, const Arguments& a) {
 }
 
 inline constexpr Callable globals[] = {
-    {"cycler", global_cycler}, {"dict", global_dict}, {"joiner", global_joiner}, {"namespace", global_namespace},
-    {"raise_exception", global_raise}, {"range", global_range}, {"strftime_now", global_strftime},
+    {"cycler", global_cycler},         {"dict", global_dict},
+    {"joiner", global_joiner},         {"namespace", global_namespace},
+    {"raise_exception", global_raise}, {"range", global_range},
+    {"strftime_now", global_strftime},
 };
 
 }  // namespace detail

@@ -13,7 +13,8 @@ namespace nihao::jinja {
     else if (node.kind == NodeKind::test) node.builtin = find_test(node.text);
     else continue;
     if (!node.builtin && !node.conditional) {
-      return Error{ErrorCode::unsupported, concat("No ", node.kind == NodeKind::filter ? "filter" : "test", " named '", printable(node.text), "'."),
+      return Error{ErrorCode::unsupported,
+                   concat("No ", node.kind == NodeKind::filter ? "filter" : "test", " named '", printable(node.text), "'."),
                    line_of(node.line)};
     }
   }
@@ -133,9 +134,7 @@ class Interpreter final : public Evaluator {
       NIHAO_TRY(text, captured(node.bodies[0]));
     }
     Value value = Runtime::text(std::move(text));
-    if (node.kids[1] != 0) {
-      NIHAO_TRY(value, through(node.kids[1], value));
-    }
+    if (node.kids[1] != 0) { NIHAO_TRY(value, through(node.kids[1], value)); }
     return store(node.kids[0], std::move(value));
   }
 
@@ -176,13 +175,14 @@ class Interpreter final : public Evaluator {
     if (node.kind == NodeKind::name) return assign(node.symbol, std::move(value)), Expected<void>{};
     if (node.kind == NodeKind::set_member) {
       const Value owner = lookup({.kind = NodeKind::name, .symbol = node.symbol, .text = template_.names[node.symbol]});
-      if (owner.is(Kind::object) && owner.object()->set(node.text, std::move(value))) return {};
+      if (owner.is(Kind::object) && owner.object()->set(node.text, value)) return {};
       return type_error("cannot assign attribute on non-namespace object");
     }
     if (!is_iterable(value)) return type_error(concat("cannot unpack non-iterable ", type_name(value), " object"));
     NIHAO_TRY(const Iteration all, iterate(*this, value));
     const std::size_t wanted = node.kids.size();
-    if (all.items.size() < wanted) return value_error(concat("not enough values to unpack (expected ", wanted, ", got ", all.items.size(), ")"));
+    if (all.items.size() < wanted)
+      return value_error(concat("not enough values to unpack (expected ", wanted, ", got ", all.items.size(), ")"));
     if (all.items.size() > wanted) return value_error(concat("too many values to unpack (expected ", wanted, ")"));
     for (std::size_t i = 0; i < wanted; ++i) NIHAO_CHECK(store(node.kids[i], all.items[i]));
     return {};
@@ -226,8 +226,9 @@ class Interpreter final : public Evaluator {
     }
     [[nodiscard]] bool can_call() const override { return true; }
     /// loop(items): the same loop over other items, as text.
-    [[nodiscard]] Expected<Value> call(Runtime& rt, Arguments a) override {
-      if (in_.at(node_).ops[0] != Op::add) return type_error("The loop must have the 'recursive' marker to be called recursively.");
+    [[nodiscard]] Expected<Value> call(Runtime& rt, const Arguments& a) override {
+      if (in_.at(node_).ops[0] != Op::add)
+        return type_error("The loop must have the 'recursive' marker to be called recursively.");
       NIHAO_TRY(const auto p, bind<1>("loop", a, {"iterable"}, 1));
       std::string text;
       std::string* const outer = std::exchange(in_.out_, &text);
@@ -256,7 +257,8 @@ class Interpreter final : public Evaluator {
     return run_loop(node, id, over, scope_, 0);
   }
 
-  [[nodiscard]] NIHAO_NOINLINE Expected<void> run_loop(const Ast& node, NodeId id, const Value& over, Scope* outside, std::size_t depth) {
+  [[nodiscard]] NIHAO_NOINLINE Expected<void> run_loop(const Ast& node, NodeId id, const Value& over, Scope* outside,
+                                                       std::size_t depth) {
     const Level level(*this);
     if (!alive()) return failure();
     NIHAO_TRY(Iteration all, iterate(*this, over));
@@ -300,7 +302,9 @@ class Interpreter final : public Evaluator {
       if (name == "name") return rt.text(in_.at(node_).text);
       return std::nullopt;
     }
-    [[nodiscard]] Expected<Value> call(Runtime&, Arguments a) override { return in_.run_macro(in_.at(node_), outside_, std::move(a)); }
+    [[nodiscard]] Expected<Value> call(Runtime&, const Arguments& a) override {
+      return in_.run_macro(in_.at(node_), outside_, a);
+    }
     [[nodiscard]] Expected<void> print(Runtime&, std::string& out) override {
       out += "<Macro ", append_quoted(out, in_.at(node_).text), out += '>';
       return {};
@@ -317,7 +321,7 @@ class Interpreter final : public Evaluator {
     return own(std::make_unique<Macro>(*this, id, scope_));
   }
 
-  [[nodiscard]] NIHAO_NOINLINE Expected<Value> run_macro(const Ast& node, Scope* outside, Arguments given) {
+  [[nodiscard]] NIHAO_NOINLINE Expected<Value> run_macro(const Ast& node, Scope* outside, const Arguments& given) {
     const Level level(*this);
     if (!tick()) return failure();
     ScopeHolder inner(*this, outside);
@@ -325,33 +329,37 @@ class Interpreter final : public Evaluator {
     std::vector<char> have(count, 0);
     for (std::size_t i = 0; i < count; ++i) {
       have[i] = i < given.positional.size();
-      assign(at(node.kids[i]).symbol, have[i] ? given.positional[i] : missing(concat("parameter '", at(node.kids[i]).text, "' was not provided")));
+      assign(at(node.kids[i]).symbol,
+             have[i] ? given.positional[i] : missing(concat("parameter '", at(node.kids[i]).text, "' was not provided")));
     }
     if (given.positional.size() > count && !node.specials.varargs) {
       return type_error(concat("macro '", node.text, "' takes not more than ", count, " argument(s)"));
     }
     std::vector<Value::Pair> more;
     if (node.specials.caller) assign(caller_, missing("No caller defined"));
-    for (auto& [name, value] : given.named) {
+    for (const auto& [name, value] : given.named) {
       std::size_t i = 0;
       while (i < count && at(node.kids[i]).text != name) ++i;
       if (i < count) {
-        if (have[i]) return type_error(concat("macro '", node.text, "' got multiple values for argument '", printable(name), "'"));
+        if (have[i])
+          return type_error(concat("macro '", node.text, "' got multiple values for argument '", printable(name), "'"));
         have[i] = 1;
-        assign(at(node.kids[i]).symbol, std::move(value));
+        assign(at(node.kids[i]).symbol, value);
       } else if (name == "caller" && node.specials.caller) {
-        assign(caller_, std::move(value));
+        assign(caller_, value);
       } else if (name == "caller") {
-        return type_error(concat("macro '", node.text, "' was invoked with two values for the special caller argument. This is most likely a bug."));
+        return type_error(concat("macro '", node.text,
+                                 "' was invoked with two values for the special caller argument. This is most likely a bug."));
       } else if (node.specials.kwargs) {
-        more.emplace_back(Runtime::text(name), std::move(value));
+        more.emplace_back(Runtime::text(name), value);
       } else {
         return type_error(concat("macro '", node.text, "' takes no keyword argument '", printable(name), "'"));
       }
     }
     if (node.specials.varargs) {
       std::vector<Value> rest;
-      if (given.positional.size() > count) rest.assign(given.positional.begin() + static_cast<std::ptrdiff_t>(count), given.positional.end());
+      if (given.positional.size() > count)
+        rest.assign(given.positional.begin() + static_cast<std::ptrdiff_t>(count), given.positional.end());
       assign(varargs_, list(std::move(rest), Flavor::tuple));
     }
     if (node.specials.kwargs) assign(kwargs_, dict(std::move(more)));

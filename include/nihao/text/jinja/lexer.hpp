@@ -14,7 +14,19 @@
 
 namespace nihao::jinja {
 
-enum class TokenKind : std::uint8_t { text, print_begin, print_end, block_begin, block_end, name, string, integer, real, op, end };
+enum class TokenKind : std::uint8_t {
+  text,
+  print_begin,
+  print_end,
+  block_begin,
+  block_end,
+  name,
+  string,
+  integer,
+  real,
+  op,
+  end
+};
 
 struct Token {
   TokenKind kind;
@@ -49,8 +61,12 @@ class Lexer {
   }
 
  private:
-  [[nodiscard]] bool starts(std::string_view word) const noexcept { return std::string_view(source_).substr(at_, word.size()) == word; }
-  [[nodiscard]] char peek(std::size_t ahead = 0) const noexcept { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
+  [[nodiscard]] bool starts(std::string_view word) const noexcept {
+    return std::string_view(source_).substr(at_, word.size()) == word;
+  }
+  [[nodiscard]] char peek(std::size_t ahead = 0) const noexcept {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
   void push(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
   void advance(std::size_t n) noexcept {
     for (; n > 0 && at_ < source_.size(); --n) line_ += source_[at_++] == '\n';
@@ -270,8 +286,12 @@ class Lexer {
         case 'b': text += '\b'; break;
         case 'f': text += '\f'; break;
         case 'v': text += '\v'; break;
-        case '\\': case '\'': case '"': text += e; break;
-        case 'x': case 'u': case 'U':
+        case '\\':
+        case '\'':
+        case '"': text += e; break;
+        case 'x':
+        case 'u':
+        case 'U':
           if (!hex(e == 'x' ? 2 : e == 'u' ? 4 : 8, code)) return fail(concat("truncated \\", e, " escape in a string"));
           append_code(text, code);
           break;
@@ -315,7 +335,8 @@ class Lexer {
     }
     const char c = peek();
     if (std::string_view("+-/*%~[](){}<>=.:|,;").find(c) == std::string_view::npos) {
-      return fail(concat("unexpected char '", printable(std::string_view(source_).substr(at_, decode_utf8(source_, at_).length)), "'"));
+      return fail(
+          concat("unexpected char '", printable(std::string_view(source_).substr(at_, decode_utf8(source_, at_).length)), "'"));
     }
     if (c == '(') brackets += ')';
     else if (c == '[') brackets += ']';
@@ -340,6 +361,8 @@ class Lexer {
 }  // namespace detail
 
 /// Tokens of a template; the last is `end`. Errors: malformed, at "line N".
-[[nodiscard]] inline Expected<std::vector<Token>> tokenize_template(std::string_view source) { return detail::Lexer(source).run(); }
+[[nodiscard]] inline Expected<std::vector<Token>> tokenize_template(std::string_view source) {
+  return detail::Lexer(source).run();
+}
 
 }  // namespace nihao::jinja

@@ -12,8 +12,8 @@ using Result = Expected<Value>;
 // ------------------------------------------------------------------------------------------------------------------- str
 
 /// The methods that cut or compare take an optional range of characters; this is the part of `text` it names.
-[[nodiscard]] inline Expected<std::string_view> sub_range(Runtime& rt, std::string_view text, const Value* start, const Value* stop,
-                                                          std::size_t* skipped = nullptr) {
+[[nodiscard]] inline Expected<std::string_view> sub_range(Runtime& rt, std::string_view text, const Value* start,
+                                                          const Value* stop, std::size_t* skipped = nullptr) {
   if (!start && !stop) return text;
   rt.tick(text.size() / 16);
   const auto size = static_cast<std::int64_t>(length(text));
@@ -87,10 +87,13 @@ inline Result str_count(Runtime& rt, const Value& self, const Arguments& a) {
 }
 
 /// str.replace; count < 0: all. Also the filter.
-[[nodiscard]] inline Result replace(Runtime& rt, std::string_view text, std::string_view from, std::string_view to, std::int64_t count) {
+[[nodiscard]] inline Result replace(Runtime& rt, std::string_view text, std::string_view from, std::string_view to,
+                                    std::int64_t count) {
   std::string out;
   std::size_t at = 0;
-  const auto fits = [&](std::size_t more) { return rt.tick() && rt.room(out.size() / 64 + more) && out.size() <= rt.limits().memory_bytes; };
+  const auto fits = [&](std::size_t more) {
+    return rt.tick() && rt.room(out.size() / 64 + more) && out.size() <= rt.limits().memory_bytes;
+  };
   if (!fits(text.size())) return rt.failure();
   if (from.empty()) {
     while (count != 0) {
@@ -141,7 +144,9 @@ Result str_split(Runtime& rt, const Value& self, const Arguments& a) {
   if (!p[0] || p[0]->is_none()) {  // runs of white space; what a limit leaves whole keeps the space at its far end
     text = from_right ? strip_right(text) : strip_left(text);
     while (!text.empty()) {
-      const std::size_t cut = !may_split() ? (from_right ? 0 : text.size()) : from_right ? after_last_space(text) : first_space(text);
+      const std::size_t cut = !may_split() ? (from_right ? 0 : text.size())
+                              : from_right ? after_last_space(text)
+                                           : first_space(text);
       parts.push_back(from_right ? text.substr(cut) : text.substr(0, cut));
       text = from_right ? strip_right(text.substr(0, cut)) : strip_left(text.substr(cut));
     }
@@ -159,6 +164,7 @@ Result str_split(Runtime& rt, const Value& self, const Arguments& a) {
   if (from_right) std::reverse(parts.begin(), parts.end());
   if (!rt.room(parts.size() * 160)) return rt.failure();
   std::vector<Value> out;
+  out.reserve(parts.size());
   for (const std::string_view part : parts) out.push_back(rt.text(std::string(part)));
   return rt.list(std::move(out));
 }
@@ -171,7 +177,8 @@ struct LineEnd {
   while (at < text.size()) {
     const DecodedChar c = decode_utf8(text, at);
     if (c.code == '\r' && at + 1 < text.size() && text[at + 1] == '\n') return {at, 2};
-    if ((c.code >= 0x0a && c.code <= 0x0d) || (c.code >= 0x1c && c.code <= 0x1e) || c.code == 0x85 || c.code == 0x2028 || c.code == 0x2029) {
+    if ((c.code >= 0x0a && c.code <= 0x0d) || (c.code >= 0x1c && c.code <= 0x1e) || c.code == 0x85 || c.code == 0x2028 ||
+        c.code == 0x2029) {
       return {at, c.length};
     }
     at += c.length;
@@ -192,6 +199,7 @@ inline Result str_splitlines(Runtime& rt, const Value& self, const Arguments& a)
   const auto lines = split_lines(self.text(), p[0] && truth(*p[0]));
   if (!rt.room(self.text().size() + lines.size() * 160)) return rt.failure();
   std::vector<Value> out;
+  out.reserve(lines.size());
   for (const std::string_view line : lines) out.push_back(rt.text(std::string(line)));
   return rt.list(std::move(out));
 }
@@ -208,7 +216,8 @@ Result str_partition(Runtime& rt, const Value& self, const Arguments& a) {
     const Value empty = rt.text({});
     return from_right ? rt.list({empty, empty, self}, Flavor::tuple) : rt.list({self, empty, empty}, Flavor::tuple);
   }
-  return rt.list({rt.text(std::string(text.substr(0, at))), *p[0], rt.text(std::string(text.substr(at + separator.size())))}, Flavor::tuple);
+  return rt.list({rt.text(std::string(text.substr(0, at))), *p[0], rt.text(std::string(text.substr(at + separator.size())))},
+                 Flavor::tuple);
 }
 
 template <bool prefix>
@@ -269,7 +278,9 @@ inline Result str_title(Runtime& rt, const Value& self, const Arguments& a) {
 /// Case folding, as the lower case of the upper case, letter by letter: what it is for all but the dotless i and Cherokee.
 [[nodiscard]] inline std::string folded_case(std::string_view text) {
   std::string out;
-  each_character(to_upper(text), [&](char32_t c, std::string_view bytes) { c == replacement_character ? void(out += bytes) : append_lower(out, c); });
+  each_character(to_upper(text), [&](char32_t c, std::string_view bytes) {
+    c == replacement_character ? void(out += bytes) : append_lower(out, c);
+  });
   return out;
 }
 /// A method without arguments that makes a new text.
@@ -292,13 +303,17 @@ Result str_all(Runtime& rt, const Value& self, const Arguments& a) {
 inline bool char_is_alpha(char32_t c) noexcept { return unicode::category(c) <= unicode::Category::Lo; }
 inline bool char_is_decimal(char32_t c) noexcept { return unicode::category(c) == unicode::Category::Nd; }
 inline bool char_is_digit(char32_t c) noexcept {
-  return char_is_decimal(c) || c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089) ||
-         (c >= 0x2460 && c <= 0x2468);
+  return char_is_decimal(c) || c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
+         (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468);
 }
-inline bool char_is_numeric(char32_t c) noexcept { return unicode::category(c) >= unicode::Category::Nd && unicode::category(c) <= unicode::Category::No; }
+inline bool char_is_numeric(char32_t c) noexcept {
+  return unicode::category(c) >= unicode::Category::Nd && unicode::category(c) <= unicode::Category::No;
+}
 inline bool char_is_alnum(char32_t c) noexcept { return char_is_alpha(c) || char_is_numeric(c); }
 inline bool char_is_ascii(char32_t c) noexcept { return c < 0x80; }
-inline bool char_is_name(char32_t c) noexcept { return c == '_' || char_is_alnum(c) || unicode::category(c) == unicode::Category::Mn; }
+inline bool char_is_name(char32_t c) noexcept {
+  return c == '_' || char_is_alnum(c) || unicode::category(c) == unicode::Category::Mn;
+}
 
 /// isupper() and islower(): some letter has the case, and none has another.
 template <bool upper>
@@ -396,7 +411,7 @@ inline Result copy(Runtime&, const Value& self, const Arguments& a) {
 
 inline Result dict_get(Runtime& rt, const Value& self, const Arguments& a) {
   NIHAO_TRY(const auto p, bind<2>("get", a, {"key", "default"}, 1));
-  const Value otherwise = p[1] ? *p[1] : Value::none();
+  Value otherwise = p[1] ? *p[1] : Value::none();
   if (p[0]->is_string()) {
     const Value* found = self.find(p[0]->text());
     return found ? *found : otherwise;
@@ -412,7 +427,9 @@ inline Result dict_get(Runtime& rt, const Value& self, const Arguments& a) {
   std::vector<Value> rows;
   if (!rt.room(dict.entries().size() * 160)) return {};
   for (const auto& [key, value] : dict.entries()) {
-    rows.push_back(flavor == Flavor::dict_keys ? key : flavor == Flavor::dict_values ? value : rt.list({key, value}, Flavor::tuple));
+    rows.push_back(flavor == Flavor::dict_keys     ? key
+                   : flavor == Flavor::dict_values ? value
+                                                   : rt.list({key, value}, Flavor::tuple));
   }
   return rt.list(std::move(rows), flavor);
 }
@@ -427,23 +444,56 @@ inline Result real_is_integer(Runtime&, const Value& self, const Arguments& a) {
 }
 
 inline constexpr Callable text_methods[] = {
-    {"capitalize", str_map<capitalized>}, {"casefold", str_map<folded_case>}, {"center", str_pad<'^'>}, {"count", str_count},
-    {"endswith", str_begins<false>}, {"find", str_find<false, false>}, {"format", str_format}, {"index", str_find<false, true>},
-    {"isalnum", str_all<char_is_alnum>}, {"isalpha", str_all<char_is_alpha>}, {"isascii", str_all<char_is_ascii, true>},
-    {"isdecimal", str_all<char_is_decimal>}, {"isdigit", str_all<char_is_digit>}, {"isidentifier", str_isidentifier},
-    {"islower", str_case<false>}, {"isnumeric", str_all<char_is_numeric>}, {"isprintable", str_all<is_printable, true>},
-    {"isspace", str_all<is_space>}, {"istitle", str_istitle}, {"isupper", str_case<true>}, {"join", str_join}, {"ljust", str_pad<'<'>},
-    {"lower", str_map<to_lower>}, {"lstrip", str_strip<Side::left>}, {"partition", str_partition<false>},
-    {"removeprefix", str_remove<true>}, {"removesuffix", str_remove<false>}, {"replace", str_replace}, {"rfind", str_find<true, false>},
-    {"rindex", str_find<true, true>}, {"rjust", str_pad<'>'>}, {"rpartition", str_partition<true>}, {"rsplit", str_split<true>},
-    {"rstrip", str_strip<Side::right>}, {"split", str_split<false>}, {"splitlines", str_splitlines}, {"startswith", str_begins<true>},
-    {"strip", str_strip<Side::both>}, {"swapcase", str_map<swapped_case>}, {"title", str_title}, {"upper", str_map<to_upper>},
+    {"capitalize", str_map<capitalized>},
+    {"casefold", str_map<folded_case>},
+    {"center", str_pad<'^'>},
+    {"count", str_count},
+    {"endswith", str_begins<false>},
+    {"find", str_find<false, false>},
+    {"format", str_format},
+    {"index", str_find<false, true>},
+    {"isalnum", str_all<char_is_alnum>},
+    {"isalpha", str_all<char_is_alpha>},
+    {"isascii", str_all<char_is_ascii, true>},
+    {"isdecimal", str_all<char_is_decimal>},
+    {"isdigit", str_all<char_is_digit>},
+    {"isidentifier", str_isidentifier},
+    {"islower", str_case<false>},
+    {"isnumeric", str_all<char_is_numeric>},
+    {"isprintable", str_all<is_printable, true>},
+    {"isspace", str_all<is_space>},
+    {"istitle", str_istitle},
+    {"isupper", str_case<true>},
+    {"join", str_join},
+    {"ljust", str_pad<'<'>},
+    {"lower", str_map<to_lower>},
+    {"lstrip", str_strip<Side::left>},
+    {"partition", str_partition<false>},
+    {"removeprefix", str_remove<true>},
+    {"removesuffix", str_remove<false>},
+    {"replace", str_replace},
+    {"rfind", str_find<true, false>},
+    {"rindex", str_find<true, true>},
+    {"rjust", str_pad<'>'>},
+    {"rpartition", str_partition<true>},
+    {"rsplit", str_split<true>},
+    {"rstrip", str_strip<Side::right>},
+    {"split", str_split<false>},
+    {"splitlines", str_splitlines},
+    {"startswith", str_begins<true>},
+    {"strip", str_strip<Side::both>},
+    {"swapcase", str_map<swapped_case>},
+    {"title", str_title},
+    {"upper", str_map<to_upper>},
     {"zfill", str_zfill},
 };
 inline constexpr Callable list_methods[] = {{"copy", copy}, {"count", list_count}, {"index", list_index}};
 inline constexpr Callable tuple_methods[] = {{"count", list_count}, {"index", list_index}};
 inline constexpr Callable dict_methods[] = {
-    {"copy", copy}, {"get", dict_get}, {"items", dict_view<Flavor::dict_items>}, {"keys", dict_view<Flavor::dict_keys>},
+    {"copy", copy},
+    {"get", dict_get},
+    {"items", dict_view<Flavor::dict_items>},
+    {"keys", dict_view<Flavor::dict_keys>},
     {"values", dict_view<Flavor::dict_values>},
 };
 inline constexpr Callable real_methods[] = {{"is_integer", real_is_integer}};

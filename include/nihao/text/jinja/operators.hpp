@@ -29,8 +29,9 @@ namespace detail {
 /// An int against a float, exactly. NaN is unordered.
 [[nodiscard]] inline std::partial_ordering compare_numbers(const Value& a, const Value& b) noexcept {
   if (a.is_integral() && b.is_integral()) {
-    return a.integer() < b.integer() ? std::partial_ordering::less
-           : a.integer() > b.integer() ? std::partial_ordering::greater : std::partial_ordering::equivalent;
+    return a.integer() < b.integer()   ? std::partial_ordering::less
+           : a.integer() > b.integer() ? std::partial_ordering::greater
+                                       : std::partial_ordering::equivalent;
   }
   if (a.is(Kind::real) && b.is(Kind::real)) return a.real() <=> b.real();
   if (a.is(Kind::real)) return 0 <=> compare_numbers(b, a);
@@ -91,7 +92,8 @@ namespace detail {
     rt.tick(a.text().size() / 64);
     return std::partial_ordering(a.text().compare(b.text()) <=> 0);  // UTF-8 keeps the order of code points
   }
-  if (a.is(Kind::list) && b.is(Kind::list) && a.flavor() == b.flavor() && (a.flavor() == Flavor::list || a.flavor() == Flavor::tuple)) {
+  if (a.is(Kind::list) && b.is(Kind::list) && a.flavor() == b.flavor() &&
+      (a.flavor() == Flavor::list || a.flavor() == Flavor::tuple)) {
     const auto x = a.items(), y = b.items();
     for (std::size_t i = 0; i < x.size() && i < y.size(); ++i) {
       if (!equals(rt, x[i], y[i])) return order(rt, x[i], y[i], op);
@@ -174,9 +176,11 @@ namespace detail {
   if (hay.is(Kind::dict)) {
     if (needle.is_string()) return hay.find(needle.text()) != nullptr;
     if (!detail::hashable(needle)) return detail::unhashable(needle);
-    return std::any_of(hay.entries().begin(), hay.entries().end(), [&](const auto& e) { return rt.tick() && detail::same_key(e.first, needle); });
+    return std::any_of(hay.entries().begin(), hay.entries().end(),
+                       [&](const auto& e) { return rt.tick() && detail::same_key(e.first, needle); });
   }
-  if (!hay.is(Kind::list) && !hay.is_undefined()) return type_error(concat("argument of type '", type_name(hay), "' is not iterable"));
+  if (!hay.is(Kind::list) && !hay.is_undefined())
+    return type_error(concat("argument of type '", type_name(hay), "' is not iterable"));
   if ((hay.is_list(Flavor::dict_keys)) && !detail::hashable(needle)) return detail::unhashable(needle);
   NIHAO_TRY(const Iteration all, iterate(rt, hay));
   return std::any_of(all.items.begin(), all.items.end(), [&](const Value& x) { return equals(rt, x, needle); });
@@ -184,7 +188,8 @@ namespace detail {
 
 namespace detail {
 [[nodiscard]] inline std::string_view symbol(Op op) noexcept {
-  constexpr std::string_view symbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()", "==", "!=", "<", "<=", ">", ">=", "in", "not in", ""};
+  constexpr std::string_view symbols[] = {
+      "+", "-", "*", "/", "//", "%", "** or pow()", "==", "!=", "<", "<=", ">", ">=", "in", "not in", ""};
   return symbols[static_cast<std::size_t>(op)];
 }
 [[nodiscard]] inline Error unsupported_operands(Op op, const Value& a, const Value& b) {
@@ -287,7 +292,8 @@ inline Error too_large() { return Error{ErrorCode::limit, "an integer needs more
     case Op::floor_div:
     case Op::mod:
       if (b == 0) return value_error("integer division or modulo by zero");
-      if (b == -1) return op == Op::mod ? Expected<Value>(Value(0)) : integers(Op::sub, 0, a);  // the smallest int / -1 does not fit
+      if (b == -1)
+        return op == Op::mod ? Expected<Value>(Value(0)) : integers(Op::sub, 0, a);  // the smallest int / -1 does not fit
       return Value(op == Op::mod ? a - floor_div(a, b) * b : floor_div(a, b));
     default: return integer_power(a, b);
   }
@@ -345,10 +351,12 @@ namespace detail {
 struct SliceRange {
   std::int64_t start, stop, step;
 };
-[[nodiscard]] inline Expected<SliceRange> slice_range(std::int64_t size, const Value& start, const Value& stop, const Value& step) {
+[[nodiscard]] inline Expected<SliceRange> slice_range(std::int64_t size, const Value& start, const Value& stop,
+                                                      const Value& step) {
   const auto given = [](const Value& v, std::int64_t otherwise) -> Expected<std::int64_t> {
     if (v.is_none()) return otherwise;
-    if (!v.is_integral() && !v.is_undefined()) return type_error("slice indices must be integers or None or have an __index__ method");
+    if (!v.is_integral() && !v.is_undefined())
+      return type_error("slice indices must be integers or None or have an __index__ method");
     return integer_argument(&v, otherwise);
   };
   SliceRange r{};
@@ -364,7 +372,8 @@ struct SliceRange {
 }  // namespace detail
 
 /// value[start:stop:step]; none for a bound that is not given. Errors: mismatch.
-[[nodiscard]] inline Expected<Value> slice(Runtime& rt, const Value& v, const Value& start, const Value& stop, const Value& step) {
+[[nodiscard]] inline Expected<Value> slice(Runtime& rt, const Value& v, const Value& start, const Value& stop,
+                                           const Value& step) {
   if (v.is_undefined()) return undefined_error(v);
   if (v.is_string()) {
     NIHAO_TRY(const std::size_t size, size_of(rt, v));
@@ -381,7 +390,8 @@ struct SliceRange {
     std::vector<std::string_view> characters;
     each_character(text, [&](char32_t, std::string_view bytes) { characters.push_back(bytes); });
     std::string out;
-    for (std::int64_t i = r.start; r.step > 0 ? i < r.stop : i > r.stop; i += r.step) out += characters[static_cast<std::size_t>(i)];
+    for (std::int64_t i = r.start; r.step > 0 ? i < r.stop : i > r.stop; i += r.step)
+      out += characters[static_cast<std::size_t>(i)];
     return rt.text(std::move(out));
   }
   if (!v.is(Kind::list) || (v.flavor() != Flavor::list && v.flavor() != Flavor::tuple && v.flavor() != Flavor::range)) {
@@ -391,7 +401,8 @@ struct SliceRange {
   NIHAO_TRY(const detail::SliceRange r, detail::slice_range(static_cast<std::int64_t>(items.size()), start, stop, step));
   if (!rt.room(items.size() * sizeof(Value))) return rt.failure();
   std::vector<Value> out;
-  for (std::int64_t i = r.start; r.step > 0 ? i < r.stop : i > r.stop; i += r.step) out.push_back(items[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = r.start; r.step > 0 ? i < r.stop : i > r.stop; i += r.step)
+    out.push_back(items[static_cast<std::size_t>(i)]);
   return rt.list(std::move(out), v.flavor());
 }
 

@@ -124,9 +124,7 @@ class Parser : ExpressionParser {
     if (!take_name("in")) return expected("in");
     NIHAO_TRY(const NodeId over, tuple(false));
     NodeId test = 0;
-    if (take_name("if")) {
-      NIHAO_TRY(test, expression());
-    }
+    if (take_name("if")) { NIHAO_TRY(test, expression()); }
     const bool recursive = take_name("recursive");
     NIHAO_CHECK(need_block_end());
     ++loops_;
@@ -187,9 +185,7 @@ class Parser : ExpressionParser {
       return id;
     }
     NodeId through = 0;
-    if (is_op("|")) {
-      NIHAO_TRY(through, filters(0));
-    }
+    if (is_op("|")) { NIHAO_TRY(through, filters(0)); }
     const NodeId id = make(NodeKind::set_block, {to, through});
     NIHAO_TRY(Body made, closed_body("endset", "set"));
     out_.nodes[id].bodies.push_back(std::move(made));

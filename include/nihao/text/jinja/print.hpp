@@ -227,7 +227,8 @@ inline void append_json_break(std::string& out, const JsonStyle& style, std::siz
 }  // namespace detail
 
 /// json.dumps(value). Errors: mismatch (a value JSON has no form for), limit.
-[[nodiscard]] inline Expected<void> append_json(Runtime& rt, std::string& out, const Value& v, const JsonStyle& style, std::size_t level = 0) {
+[[nodiscard]] inline Expected<void> append_json(Runtime& rt, std::string& out, const Value& v, const JsonStyle& style,
+                                                std::size_t level = 0) {
   if (!rt.tick() || !rt.room(64)) return rt.failure();
   if (out.size() > rt.limits().memory_bytes) return rt.fail("bytes of memory"), rt.failure();
   bool first = true;
@@ -263,7 +264,8 @@ inline void append_json_break(std::string& out, const JsonStyle& style, std::siz
         NIHAO_TRY(std::string name, detail::json_key(key));
         entries.emplace_back(std::move(name), &value);
       }
-      if (style.sort_keys) std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      if (style.sort_keys)
+        std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
       out += '{';
       for (const auto& [name, value] : entries) {
         between();

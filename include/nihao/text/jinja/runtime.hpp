@@ -13,10 +13,11 @@ namespace nihao::jinja {
 
 /// What a render may use. Going over is Error{limit}; a template can neither hang nor fill the machine.
 struct Limits {
-  std::uint64_t steps = 50'000'000;           ///< nodes evaluated, and elements or bytes worked on inside filters
-  std::uint32_t depth = 400;                  ///< of statements, expressions and macro calls inside each other, and of nested values (1 MiB of stack)
-  std::size_t output_bytes = 64u << 20;       ///< of the text rendered
-  std::size_t memory_bytes = 256u << 20;      ///< of the values and texts alive that the template has made
+  std::uint64_t steps = 50'000'000;  ///< nodes evaluated, and elements or bytes worked on inside filters
+  std::uint32_t depth =
+      400;  ///< of statements, expressions and macro calls inside each other, and of nested values (1 MiB of stack)
+  std::size_t output_bytes = 64u << 20;   ///< of the text rendered
+  std::size_t memory_bytes = 256u << 20;  ///< of the values and texts alive that the template has made
 };
 
 /// The arguments of one call.
@@ -42,9 +43,9 @@ class Object {
   /// A member, or nothing.
   [[nodiscard]] virtual std::optional<Value> get(Runtime&, std::string_view) { return std::nullopt; }
   /// Assigns a member; false if this kind has none to assign.
-  [[nodiscard]] virtual bool set(std::string_view, Value) { return false; }
+  [[nodiscard]] virtual bool set(std::string_view, const Value&) { return false; }
   [[nodiscard]] virtual bool can_call() const { return false; }
-  [[nodiscard]] virtual Expected<Value> call(Runtime&, Arguments);
+  [[nodiscard]] virtual Expected<Value> call(Runtime&, const Arguments&);
   [[nodiscard]] virtual Expected<void> print(Runtime&, std::string& out) {
     out += concat("<", type_name(), ">");
     return {};
@@ -68,7 +69,7 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   virtual ~Runtime() = default;
 
-  [[nodiscard]] virtual Expected<Value> call(const Value& callee, Arguments arguments) = 0;
+  [[nodiscard]] virtual Expected<Value> call(const Value& callee, const Arguments& arguments) = 0;
   /// Keeps an object until the render ends.
   [[nodiscard]] Value own(std::unique_ptr<Object> object) {
     objects_.push_back(std::move(object));
@@ -94,8 +95,10 @@ class Runtime {
   /// Which limit was passed.
   [[nodiscard]] Error failure() const {
     const std::string_view what = over_ ? over_ : "";
-    const std::uint64_t limit = what == "steps" ? limits_.steps : what == "levels of nesting" ? limits_.depth
-                                : what == "bytes of output" ? limits_.output_bytes : limits_.memory_bytes;
+    const std::uint64_t limit = what == "steps"               ? limits_.steps
+                                : what == "levels of nesting" ? limits_.depth
+                                : what == "bytes of output"   ? limits_.output_bytes
+                                                              : limits_.memory_bytes;
     return Error{ErrorCode::limit, concat("the template needs more than ", limit, " ", what)};
   }
   void fail(const char* over) noexcept { over_ = over_ ? over_ : over; }
@@ -116,7 +119,9 @@ class Runtime {
 
   // Values made by the template, charged to its budget.
   [[nodiscard]] Value text(std::string s) { return charged(Value(std::move(s))); }
-  [[nodiscard]] Value list(std::vector<Value> items, Flavor flavor = Flavor::list) { return charged(Value::list(std::move(items), flavor)); }
+  [[nodiscard]] Value list(std::vector<Value> items, Flavor flavor = Flavor::list) {
+    return charged(Value::list(std::move(items), flavor));
+  }
   [[nodiscard]] Value dict(std::vector<Value::Pair> entries) { return charged(Value::dict(std::move(entries))); }
   [[nodiscard]] Value missing(std::string message) { return charged(Value::missing(std::move(message))); }
   [[nodiscard]] Value bound(const Callable* callable, const Value& self) { return charged(Value::function(callable, self)); }
@@ -139,7 +144,9 @@ class Runtime {
   const char* over_ = nullptr;
 };
 
-inline Expected<Value> Object::call(Runtime&, Arguments) { return type_error(concat("'", type_name(), "' object is not callable")); }
+inline Expected<Value> Object::call(Runtime&, const Arguments&) {
+  return type_error(concat("'", type_name(), "' object is not callable"));
+}
 
 /// Python's name of a value's type.
 [[nodiscard]] inline std::string_view type_name(const Value& v) {

@@ -29,14 +29,17 @@ struct DateTime {
     const std::int64_t year_of_era = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
     const std::int64_t in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);  // from 1 March
     const std::int64_t m = (5 * in_year + 2) / 153, month = m < 10 ? m + 3 : m - 9;
-    return {static_cast<std::int32_t>(year_of_era + era * 400 + (month <= 2)), static_cast<std::int32_t>(month),
-            static_cast<std::int32_t>(in_year - (153 * m + 2) / 5 + 1),       static_cast<std::int32_t>(rest / 3600),
-            static_cast<std::int32_t>(rest / 60 % 60),                        static_cast<std::int32_t>(rest % 60)};
+    return {static_cast<std::int32_t>(year_of_era + era * 400 + (month <= 2)),
+            static_cast<std::int32_t>(month),
+            static_cast<std::int32_t>(in_year - (153 * m + 2) / 5 + 1),
+            static_cast<std::int32_t>(rest / 3600),
+            static_cast<std::int32_t>(rest / 60 % 60),
+            static_cast<std::int32_t>(rest % 60)};
   }
   /// Whether it is a day of the calendar.
   [[nodiscard]] constexpr bool valid() const noexcept {
-    return year >= 1 && year <= 9999 && month >= 1 && month <= 12 && day >= 1 && day <= days_in(month) && hour >= 0 && hour < 24 &&
-           minute >= 0 && minute < 60 && second >= 0 && second <= 60;
+    return year >= 1 && year <= 9999 && month >= 1 && month <= 12 && day >= 1 && day <= days_in(month) && hour >= 0 &&
+           hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second <= 60;
   }
   [[nodiscard]] constexpr bool leap() const noexcept { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
   [[nodiscard]] constexpr std::int32_t days_in(std::int32_t m) const noexcept {
@@ -56,9 +59,10 @@ struct DateTime {
 };
 
 namespace detail {
-inline constexpr std::array<std::string_view, 7> weekday_names{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"};
-inline constexpr std::array<std::string_view, 12> month_names{"January", "February", "March",     "April",   "May",      "June",
-                                                              "July",    "August",   "September", "October", "November", "December"};
+inline constexpr std::array<std::string_view, 7> weekday_names{"Monday", "Tuesday",  "Wednesday", "Thursday",
+                                                               "Friday", "Saturday", "Sunday"};
+inline constexpr std::array<std::string_view, 12> month_names{
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"};
 
 /// `value` in at least `width` characters.
 inline void append_padded(std::string& out, std::int32_t value, std::size_t width, char fill = '0') {
@@ -74,7 +78,8 @@ struct IsoWeek {
 [[nodiscard]] constexpr IsoWeek iso_week(const DateTime& t) noexcept {
   const auto weeks_in = [](std::int32_t year) {
     const DateTime last{year, 12, 31};
-    return 52 + (last.weekday() == 3 || (last.weekday() == 4 && last.leap()));  // ends on a Thursday, or on a Friday of a leap year
+    return 52 +
+           (last.weekday() == 3 || (last.weekday() == 4 && last.leap()));  // ends on a Thursday, or on a Friday of a leap year
   };
   const std::int32_t week = (t.day_of_year() - t.weekday() + 9) / 7;
   if (week < 1) return {t.year - 1, weeks_in(t.year - 1)};
@@ -99,16 +104,20 @@ struct IsoWeek {
     char c = format[++i];
     const bool bare = c == '-' && i + 1 < format.size();  // %-d: no padding
     if (bare) c = format[++i];
-    const auto number = [&](std::int32_t value, std::size_t width, char fill = '0') { append_padded(out, value, bare ? 1 : width, fill); };
+    const auto number = [&](std::int32_t value, std::size_t width, char fill = '0') {
+      append_padded(out, value, bare ? 1 : width, fill);
+    };
     switch (c) {
       case 'a': out += detail::weekday_names[weekday].substr(0, 3); break;
       case 'A': out += detail::weekday_names[weekday]; break;
-      case 'b': case 'h': out += detail::month_names[month].substr(0, 3); break;
+      case 'b':
+      case 'h': out += detail::month_names[month].substr(0, 3); break;
       case 'B': out += detail::month_names[month]; break;
       case 'c': out += strftime(t, "%a %b %e %H:%M:%S %Y"); break;
       case 'C': number(t.year / 100, 2); break;
       case 'd': number(t.day, 2); break;
-      case 'D': case 'x': out += strftime(t, "%m/%d/%y"); break;
+      case 'D':
+      case 'x': out += strftime(t, "%m/%d/%y"); break;
       case 'e': number(t.day, 2, ' '); break;
       case 'f': out += "000000"; break;
       case 'F': out += strftime(t, "%Y-%m-%d"); break;
@@ -128,7 +137,8 @@ struct IsoWeek {
       case 'R': out += strftime(t, "%H:%M"); break;
       case 'S': number(t.second, 2); break;
       case 't': out += '\t'; break;
-      case 'T': case 'X': out += strftime(t, "%H:%M:%S"); break;
+      case 'T':
+      case 'X': out += strftime(t, "%H:%M:%S"); break;
       case 'u': number(t.weekday() + 1, 1); break;
       case 'U': number((t.day_of_year() + 6 - (t.weekday() + 1) % 7) / 7, 2); break;
       case 'V': number(detail::iso_week(t).week, 2); break;
@@ -136,7 +146,8 @@ struct IsoWeek {
       case 'W': number((t.day_of_year() + 6 - t.weekday()) / 7, 2); break;
       case 'y': number(t.year % 100, 2); break;
       case 'Y': number(t.year, 1); break;
-      case 'z': case 'Z': break;  // no zone
+      case 'z':
+      case 'Z': break;  // no zone
       case '%': out += '%'; break;
       default: out += '%', out += c;
     }

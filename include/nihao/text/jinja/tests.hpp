@@ -47,7 +47,9 @@ Answer ordered(Runtime& rt, const Value& v, const Value& other) {
 [[nodiscard]] inline bool is_number(const Value& v) noexcept { return v.is_number(); }
 [[nodiscard]] inline bool is_string(const Value& v) noexcept { return v.is_string(); }
 [[nodiscard]] inline bool is_mapping(const Value& v) noexcept { return v.is(Kind::dict); }
-[[nodiscard]] inline bool is_iterable(const Value& v) noexcept { return v.is_undefined() || v.is_string() || v.is(Kind::dict) || v.is(Kind::list); }
+[[nodiscard]] inline bool is_iterable(const Value& v) noexcept {
+  return v.is_undefined() || v.is_string() || v.is(Kind::dict) || v.is(Kind::list);
+}
 /// It has a length and items: also a string, a dict, and, because it answers to everything, an undefined value.
 [[nodiscard]] inline bool is_sequence(const Value& v) noexcept {
   if (v.is(Kind::list)) return v.flavor() == Flavor::list || v.flavor() == Flavor::tuple || v.flavor() == Flavor::range;
@@ -85,16 +87,45 @@ inline Answer is_test(const Value& v) {
 }
 
 inline constexpr TestFunction tests[] = {
-    {"!=", against<is_unequal>}, {"<", against<ordered<Op::lt>>}, {"<=", against<ordered<Op::le>>}, {"==", against<is_equal>},
-    {">", against<ordered<Op::gt>>}, {">=", against<ordered<Op::ge>>}, {"boolean", plain<is_boolean>}, {"callable", plain<is_callable>},
-    {"defined", plain<is_defined>}, {"divisibleby", against<divides>}, {"eq", against<is_equal>}, {"equalto", against<is_equal>},
-    {"escaped", plain<is_escaped>}, {"even", plain<is_parity<0>>}, {"false", plain<is_false>}, {"filter", plain<is_filter>},
-    {"float", plain<is_float>}, {"ge", against<ordered<Op::ge>>}, {"greaterthan", against<ordered<Op::gt>>}, {"gt", against<ordered<Op::gt>>},
-    {"in", against<is_in>}, {"integer", plain<is_integer>}, {"iterable", plain<is_iterable>}, {"le", against<ordered<Op::le>>},
-    {"lessthan", against<ordered<Op::lt>>}, {"lower", plain<is_cased<false>>}, {"lt", against<ordered<Op::lt>>}, {"mapping", plain<is_mapping>},
-    {"ne", against<is_unequal>}, {"none", plain<is_none>}, {"number", plain<is_number>}, {"odd", plain<is_parity<1>>},
-    {"sameas", against<is_same>}, {"sequence", plain<is_sequence>}, {"string", plain<is_string>}, {"test", plain<is_test>},
-    {"true", plain<is_true>}, {"undefined", plain<is_undefined>}, {"upper", plain<is_cased<true>>},
+    {"!=", against<is_unequal>},
+    {"<", against<ordered<Op::lt>>},
+    {"<=", against<ordered<Op::le>>},
+    {"==", against<is_equal>},
+    {">", against<ordered<Op::gt>>},
+    {">=", against<ordered<Op::ge>>},
+    {"boolean", plain<is_boolean>},
+    {"callable", plain<is_callable>},
+    {"defined", plain<is_defined>},
+    {"divisibleby", against<divides>},
+    {"eq", against<is_equal>},
+    {"equalto", against<is_equal>},
+    {"escaped", plain<is_escaped>},
+    {"even", plain<is_parity<0>>},
+    {"false", plain<is_false>},
+    {"filter", plain<is_filter>},
+    {"float", plain<is_float>},
+    {"ge", against<ordered<Op::ge>>},
+    {"greaterthan", against<ordered<Op::gt>>},
+    {"gt", against<ordered<Op::gt>>},
+    {"in", against<is_in>},
+    {"integer", plain<is_integer>},
+    {"iterable", plain<is_iterable>},
+    {"le", against<ordered<Op::le>>},
+    {"lessthan", against<ordered<Op::lt>>},
+    {"lower", plain<is_cased<false>>},
+    {"lt", against<ordered<Op::lt>>},
+    {"mapping", plain<is_mapping>},
+    {"ne", against<is_unequal>},
+    {"none", plain<is_none>},
+    {"number", plain<is_number>},
+    {"odd", plain<is_parity<1>>},
+    {"sameas", against<is_same>},
+    {"sequence", plain<is_sequence>},
+    {"string", plain<is_string>},
+    {"test", plain<is_test>},
+    {"true", plain<is_true>},
+    {"undefined", plain<is_undefined>},
+    {"upper", plain<is_cased<true>>},
 };
 
 }  // namespace detail

@@ -29,7 +29,8 @@ namespace detail {
     const std::size_t dot = std::min(rest.find('.'), rest.size());
     const std::string_view part = rest.substr(0, dot);
     std::int64_t index = 0;
-    const bool number = !part.empty() && part.front() != '-' && std::from_chars(part.data(), part.data() + part.size(), index).ptr == part.data() + part.size();
+    const bool number = !part.empty() && part.front() != '-' &&
+                        std::from_chars(part.data(), part.data() + part.size(), index).ptr == part.data() + part.size();
     NIHAO_CHECK(step(number ? Value(index) : rt.text(std::string(part))));
     if (dot == rest.size()) return v;
     rest.remove_prefix(dot + 1);
@@ -90,8 +91,12 @@ Result filter_soft(Runtime& rt, const Value& v, const Arguments& a) {
     }
     std::size_t used = c.length;
     std::string_view piece = rest.substr(0, used);
-    for (const auto& [entity, plain] : {std::pair<std::string_view, std::string_view>{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""},
-                                        {"&#34;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}}) {
+    for (const auto& [entity, plain] : {std::pair<std::string_view, std::string_view>{"&lt;", "<"},
+                                        {"&gt;", ">"},
+                                        {"&quot;", "\""},
+                                        {"&#34;", "\""},
+                                        {"&#39;", "'"},
+                                        {"&amp;", "&"}}) {
       if (rest.starts_with(entity)) piece = plain, used = entity.size();
     }
     out += piece;
@@ -143,11 +148,10 @@ inline Result filter_join(Runtime& rt, const Value& v, const Arguments& a) {
   for (std::size_t i = 0; i < all.items.size(); ++i) {
     if (i > 0) out += between;
     Value item = all.items[i];
-    if (p[1] && !p[1]->is_none()) {
-      NIHAO_TRY(item, read_path(rt, item, p[1]));
-    }
+    if (p[1] && !p[1]->is_none()) { NIHAO_TRY(item, read_path(rt, item, p[1])); }
     NIHAO_CHECK(append_str(rt, out, item));
-    if (!rt.room(between.size() + out.size() / 64) || out.size() > rt.limits().memory_bytes) return rt.fail("bytes of memory"), rt.failure();
+    if (!rt.room(between.size() + out.size() / 64) || out.size() > rt.limits().memory_bytes)
+      return rt.fail("bytes of memory"), rt.failure();
   }
   return rt.text(std::move(out));
 }
@@ -189,10 +193,12 @@ inline Result filter_truncate(Runtime& rt, const Value& v, const Arguments& a) {
   return rt.text(concat(head, end));
 }
 inline Result filter_format(Runtime& rt, const Value& v, const Arguments& a) {
-  if (!a.positional.empty() && !a.named.empty()) return type_error("can't handle positional and keyword arguments at the same time");
+  if (!a.positional.empty() && !a.named.empty())
+    return type_error("can't handle positional and keyword arguments at the same time");
   NIHAO_TRY(const std::string format, to_text(rt, v));
   if (a.named.empty()) return percent_format(rt, format, rt.list(a.positional, Flavor::tuple));
   std::vector<Value::Pair> entries;
+  entries.reserve(a.named.size());
   for (const auto& [name, value] : a.named) entries.emplace_back(rt.text(name), value);
   return percent_format(rt, format, rt.dict(std::move(entries)));
 }
@@ -210,7 +216,8 @@ inline Result filter_wordcount(Runtime& rt, const Value& v, const Arguments& a) 
 }
 
 /// One paragraph broken at `width` characters (Python's textwrap.wrap, white space kept as it is).
-inline void wrap_line(std::vector<std::string>& out, std::string_view line, std::size_t width, bool break_words, bool at_hyphens) {
+inline void wrap_line(std::vector<std::string>& out, std::string_view line, std::size_t width, bool break_words,
+                      bool at_hyphens) {
   // Chunks: runs of white space, and words cut after hyphens between letters.
   std::vector<std::string_view> chunks;
   for (std::size_t at = 0; at < line.size();) {
@@ -219,8 +226,9 @@ inline void wrap_line(std::vector<std::string>& out, std::string_view line, std:
     while (end < line.size() && is_space(decode_utf8(line, end).code) == space) {
       const std::size_t next = end + decode_utf8(line, end).length;
       const auto letter = [&](std::size_t i) { return i < line.size() && char_is_alpha(decode_utf8(line, i).code); };
-      const bool cut = !space && at_hyphens && line[end] == '-' && end >= at + 2 && char_is_alpha(decode_utf8(last_character(line.substr(0, end)), 0).code) &&
-                       letter(next) && letter(next + decode_utf8(line, next).length);
+      const bool cut = !space && at_hyphens && line[end] == '-' && end >= at + 2 &&
+                       char_is_alpha(decode_utf8(last_character(line.substr(0, end)), 0).code) && letter(next) &&
+                       letter(next + decode_utf8(line, next).length);
       end = next;
       if (cut) break;
     }
@@ -267,7 +275,8 @@ inline Result filter_wordwrap(Runtime& rt, const Value& v, const Arguments& a) {
       if (i > 0) out += between;
       out += wrapped[i];
     }
-    if (!rt.room(out.size() / 64 + between.size()) || out.size() > rt.limits().memory_bytes) return rt.fail("bytes of memory"), rt.failure();
+    if (!rt.room(out.size() / 64 + between.size()) || out.size() > rt.limits().memory_bytes)
+      return rt.fail("bytes of memory"), rt.failure();
   }
   return rt.text(std::move(out));
 }
@@ -275,8 +284,8 @@ inline Result filter_wordwrap(Runtime& rt, const Value& v, const Arguments& a) {
 inline void append_url(std::string& out, std::string_view text, bool query) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-' || c == '~' ||
-                       (c == '/' && !query);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+                       c == '-' || c == '~' || (c == '/' && !query);
     if (plain) out += c;
     else if (c == ' ' && query) out += '+';
     else out += '%', out += "0123456789ABCDEF"[byte >> 4], out += "0123456789ABCDEF"[byte & 15];
@@ -309,7 +318,8 @@ inline Result filter_xmlattr(Runtime& rt, const Value& v, const Arguments& a) {
   for (const auto& [key, value] : v.entries()) {
     if (value.is_none() || value.is_undefined()) continue;
     NIHAO_TRY(const std::string name, to_text(rt, key));
-    if (name.find_first_of(" \t\n\r\f\v/>=") != std::string::npos) return value_error(concat("Invalid character in attribute name: '", printable(name), "'"));
+    if (name.find_first_of(" \t\n\r\f\v/>=") != std::string::npos)
+      return value_error(concat("Invalid character in attribute name: '", printable(name), "'"));
     NIHAO_TRY(const std::string text, to_text(rt, value));
     if (!out.empty() || !p[0] || truth(*p[0])) out += ' ';
     out += concat(escaped_html(name), "=\"", escaped_html(text), "\"");
@@ -357,7 +367,9 @@ inline Result filter_xmlattr(Runtime& rt, const Value& v, const Arguments& a) {
     const char low = static_cast<char>(c | 0x20);
     const int digit = c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
     if (digit >= static_cast<int>(base)) return std::nullopt;
-    if (__builtin_mul_overflow(value, static_cast<Int>(base), &value) || __builtin_add_overflow(value, static_cast<Int>(digit), &value)) return std::nullopt;
+    if (__builtin_mul_overflow(value, static_cast<Int>(base), &value) ||
+        __builtin_add_overflow(value, static_cast<Int>(digit), &value))
+      return std::nullopt;
     before = c;
   }
   if (before == '_') return std::nullopt;
@@ -366,13 +378,14 @@ inline Result filter_xmlattr(Runtime& rt, const Value& v, const Arguments& a) {
 inline Result filter_int(Runtime&, const Value& v, const Arguments& a) {
   NIHAO_TRY(const auto p, bind<2>("int", a, {"default", "base"}));
   NIHAO_TRY(const std::int64_t base, integer_argument(p[1], 10));
-  const Value otherwise = p[0] ? *p[0] : Value(0);
+  Value otherwise = p[0] ? *p[0] : Value(0);
   if (v.is_undefined()) return undefined_error(v);
   if (v.is_integral()) return Value(v.integer());
   std::optional<double> real;
   if (v.is(Kind::real)) real = v.real();
   if (v.is_string()) {
-    if (const auto whole = parse_int(v.text(), static_cast<unsigned>(std::clamp<std::int64_t>(base, 0, 37)))) return Value(*whole);
+    if (const auto whole = parse_int(v.text(), static_cast<unsigned>(std::clamp<std::int64_t>(base, 0, 37))))
+      return Value(*whole);
     real = parse_real(v.text());
   }
   if (!real || !std::isfinite(*real)) return otherwise;
@@ -443,7 +456,8 @@ inline Result filter_filesize(Runtime& rt, const Value& v, const Arguments& a) {
   double unit = base;
   std::size_t i = 0;
   while (i < 7 && bytes >= unit * base) unit *= base, ++i;
-  return rt.text(concat(real_digits(bytes / unit, 'f', {.precision = 1}), " ", std::string_view(binary ? "KMGTPEZY" : "kMGTPEZY").substr(i, 1), binary ? "iB" : "B"));
+  return rt.text(concat(real_digits(bytes / unit, 'f', {.precision = 1}), " ",
+                        std::string_view(binary ? "KMGTPEZY" : "kMGTPEZY").substr(i, 1), binary ? "iB" : "B"));
 }
 
 // ------------------------------------------------------------------------------------------------------------------- others
@@ -456,7 +470,8 @@ inline Result filter_default(Runtime&, const Value& v, const Arguments& a) {
 inline Result filter_attr(Runtime& rt, const Value& v, const Arguments& a) {
   NIHAO_TRY(const auto p, bind<1>("attr", a, {"name"}, 1));
   NIHAO_TRY(const std::string_view name, text_argument(p[0], ""));
-  if (v.is(Kind::dict) && !find_method(v, name)) return rt.missing(concat("'dict object' has no attribute '", printable(name), "'"));
+  if (v.is(Kind::dict) && !find_method(v, name))
+    return rt.missing(concat("'dict object' has no attribute '", printable(name), "'"));
   return get_attribute(rt, v, name);
 }
 inline Result filter_tojson(Runtime& rt, const Value& v, const Arguments& a) {
@@ -488,14 +503,39 @@ inline Result filter_refused(Runtime&, const Value&, const Arguments&) {
 }
 
 inline constexpr FilterFunction text_filters[] = {
-    {"abs", filter_abs}, {"attr", filter_attr}, {"capitalize", filter_soft<capitalized>}, {"center", filter_center}, {"d", filter_default},
-    {"default", filter_default}, {"e", filter_escape}, {"escape", filter_escape}, {"filesizeformat", filter_filesize}, {"float", filter_float},
-    {"forceescape", filter_force_escape}, {"format", filter_format}, {"indent", filter_indent}, {"int", filter_int}, {"join", filter_join},
-    {"lower", filter_soft<to_lower>}, {"pprint", filter_refused}, {"random", filter_refused}, {"replace", filter_replace},
-    {"round", filter_round}, {"safe", filter_safe}, {"string", filter_string}, {"striptags", filter_text<without_tags>},
-    {"title", filter_text<title_words>}, {"tojson", filter_tojson}, {"trim", filter_trim}, {"truncate", filter_truncate},
-    {"upper", filter_soft<to_upper>}, {"urlencode", filter_urlencode}, {"urlize", filter_refused}, {"wordcount", filter_wordcount},
-    {"wordwrap", filter_wordwrap}, {"xmlattr", filter_xmlattr},
+    {"abs", filter_abs},
+    {"attr", filter_attr},
+    {"capitalize", filter_soft<capitalized>},
+    {"center", filter_center},
+    {"d", filter_default},
+    {"default", filter_default},
+    {"e", filter_escape},
+    {"escape", filter_escape},
+    {"filesizeformat", filter_filesize},
+    {"float", filter_float},
+    {"forceescape", filter_force_escape},
+    {"format", filter_format},
+    {"indent", filter_indent},
+    {"int", filter_int},
+    {"join", filter_join},
+    {"lower", filter_soft<to_lower>},
+    {"pprint", filter_refused},
+    {"random", filter_refused},
+    {"replace", filter_replace},
+    {"round", filter_round},
+    {"safe", filter_safe},
+    {"string", filter_string},
+    {"striptags", filter_text<without_tags>},
+    {"title", filter_text<title_words>},
+    {"tojson", filter_tojson},
+    {"trim", filter_trim},
+    {"truncate", filter_truncate},
+    {"upper", filter_soft<to_upper>},
+    {"urlencode", filter_urlencode},
+    {"urlize", filter_refused},
+    {"wordcount", filter_wordcount},
+    {"wordwrap", filter_wordwrap},
+    {"xmlattr", filter_xmlattr},
 };
 
 }  // namespace detail

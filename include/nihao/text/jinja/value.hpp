@@ -58,12 +58,18 @@ class Value {
   Value() noexcept = default;  ///< undefined, which is not none
   static Value none() noexcept { return Value(Kind::none); }
   template <std::same_as<bool> T>
-  Value(T value) noexcept : kind_(Kind::boolean) { payload_.integer = value ? 1 : 0; }
+  Value(T value) noexcept : kind_(Kind::boolean) {
+    payload_.integer = value ? 1 : 0;
+  }
   template <class T>
     requires((std::integral<T> || std::same_as<T, Int>) && !std::same_as<T, bool> && !std::same_as<T, char>)
-  Value(T value) noexcept : kind_(Kind::integer) { payload_.integer = static_cast<Int>(value); }
+  Value(T value) noexcept : kind_(Kind::integer) {
+    payload_.integer = static_cast<Int>(value);
+  }
   template <std::floating_point T>
-  Value(T value) noexcept : kind_(Kind::real) { payload_.real = static_cast<double>(value); }
+  Value(T value) noexcept : kind_(Kind::real) {
+    payload_.real = static_cast<double>(value);
+  }
   Value(std::string text);
   Value(std::string_view text) : Value(std::string(text)) {}
   Value(const char* text) : Value(std::string(text)) {}
@@ -83,7 +89,9 @@ class Value {
   Value(const Value& other) noexcept : kind_(other.kind_), markup_(other.markup_), payload_(other.payload_) {
     if (shared()) node()->references.fetch_add(1, std::memory_order_relaxed);
   }
-  Value(Value&& other) noexcept : kind_(other.kind_), markup_(other.markup_), payload_(other.payload_) { other.kind_ = Kind::none; }
+  Value(Value&& other) noexcept : kind_(other.kind_), markup_(other.markup_), payload_(other.payload_) {
+    other.kind_ = Kind::none;
+  }
   Value& operator=(Value other) noexcept {
     std::swap(kind_, other.kind_), std::swap(markup_, other.markup_), std::swap(payload_, other.payload_);
     return *this;
@@ -105,7 +113,9 @@ class Value {
   [[nodiscard]] bool boolean() const noexcept { return payload_.integer != 0; }
   [[nodiscard]] Int integer() const noexcept { return payload_.integer; }
   /// Any number as a double.
-  [[nodiscard]] double real() const noexcept { return kind_ == Kind::real ? payload_.real : static_cast<double>(payload_.integer); }
+  [[nodiscard]] double real() const noexcept {
+    return kind_ == Kind::real ? payload_.real : static_cast<double>(payload_.integer);
+  }
   /// The text of a string; what was missing, of an undefined value.
   [[nodiscard]] std::string_view text() const noexcept;
   /// True if the string is ASCII, so that bytes are characters.
@@ -147,7 +157,9 @@ class Value {
   }
   [[nodiscard]] Node* node() const noexcept { return payload_.node; }
   template <class T>
-  [[nodiscard]] T& as() const noexcept { return *static_cast<T*>(payload_.node); }
+  [[nodiscard]] T& as() const noexcept {
+    return *static_cast<T*>(payload_.node);
+  }
   static void drop(Value& value) noexcept;
   friend struct ListNode;
   friend struct DictNode;
