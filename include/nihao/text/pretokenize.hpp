@@ -33,7 +33,7 @@ enum class Pretokenizer : std::uint8_t {
                    ///< [^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 };
 
-namespace detail {
+namespace word_rules {
 
 using unicode::Properties;
 
@@ -326,12 +326,12 @@ struct Stages {
   }
 };
 
-}  // namespace detail
+}  // namespace word_rules
 
 /// Calls `each(std::string_view word)` for the words of `text`, in order; together they are the text.
 template <class F>
 void pretokenize(Pretokenizer rules, std::string_view text, F&& each) {
-  using namespace detail;
+  using namespace word_rules;
   const char* begin = text.data();
   const char* end = begin + text.size();
   switch (rules) {
