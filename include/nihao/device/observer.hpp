@@ -9,18 +9,23 @@
 
 namespace nihao {
 
+struct AttentionInputs;  // kernels/attention.hpp
+
 /// What an operation read and did, for rooflines. Bytes are those of weights and cache; activations stay in the caches.
 struct Work {
   std::uint64_t bytes = 0;
   std::uint64_t flops = 0;
 };
 
-/// One tensor as a station of the forward pass has just made it.
+/// One tensor as a station of the forward pass has just made it. The first of every step is "begin", which has no values: the
+/// work of the step starts there.
 struct Seen {
-  std::string_view name;           ///< as in the reference data: "attn_out", "ffn_gate", "hidden"
+  std::string_view name;           ///< a literal, as in the reference data: "attn_out", "ffn_gate", "hidden"
   int layer;                       ///< -1 outside the blocks
   MatrixView<const float> values;  ///< [rows of the batch, width]; valid during the call
   Work work = {};                  ///< what making it took
+  /// Of "attn_heads_concat" alone: what its attention read, for those who want the probabilities; valid during the call.
+  const AttentionInputs* attention = nullptr;
 };
 
 /// `active` says at compile time whether anybody watches: only then are tensors kept that fusion would never write.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/tensor.hpp"
-#include "kv_view.hpp"
+#include "batch_view.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +17,15 @@ struct AttentionShape {
   std::uint32_t heads, kv_heads, head_dim;  ///< heads % kv_heads == 0; query head h reads kv head h / (heads / kv_heads)
   float scale;                              ///< of the scores
   std::uint32_t window = 0;                 ///< a position sees this many, itself included; 0: all before it
+};
+
+/// All that the attention of a batch reads, for an observer that wants more of it than its output.
+struct AttentionInputs {
+  AttentionShape shape;
+  KvLayout layout;
+  std::byte* base;  ///< block 0 of the layer
+  BatchView batch;
+  MatrixView<const float> q;  ///< [rows, heads * head_dim], rotated
 };
 
 /// The first position that position p sees.

@@ -85,6 +85,8 @@ struct Attention<GQA<Options>> {
     Ops<D>::rope(device, q, head_dim, cos, sin, config.rope_style);
     Ops<D>::rope(device, k, head_dim, cos, sin, config.rope_style);
     if constexpr (O::active) {
+      observer.see({"rope.cos", layer, cos});
+      observer.see({"rope.sin", layer, sin});
       observer.see({"q_after_rope", layer, q});
       observer.see({"k_after_rope", layer, k});
     }
@@ -93,7 +95,10 @@ struct Attention<GQA<Options>> {
     Ops<D>::append(device, layout, step.cache.data(step.layer), step.batch, k, v);
     const AttentionShape shape{config.heads, config.kv_heads, config.head_dim, config.attention_scale, here.window};
     Ops<D>::attention(device, scratch, shape, layout, step.cache.data(step.layer), step.batch, q, heads);
-    if constexpr (O::active) observer.see({"attn_heads_concat", layer, heads, work(shape, layout, step.batch)});
+    if constexpr (O::active) {
+      const AttentionInputs inputs{shape, layout, step.cache.data(step.layer), step.batch, q};
+      observer.see({"attn_heads_concat", layer, heads, work(shape, layout, step.batch), &inputs});
+    }
 
     const std::array<typename Ops<D>::Job, 1> o{w.o.to(out, accumulate)};
     Ops<D>::template linear<Q>(device, scratch, heads, o);

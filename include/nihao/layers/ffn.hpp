@@ -39,10 +39,13 @@ struct FFN<Dense<F>> {
       observer.see({"ffn_up", layer, up, w.up.work(rows)});
     }
     Ops<D>::template gated<F>(device, gate, up);
-    if constexpr (O::active) observer.see({"ffn_gated", layer, gate});
+    if constexpr (O::active) observer.see({"ffn_act", layer, gate});
     const std::array<typename Ops<D>::Job, 1> down{w.down.to(out, accumulate)};
     Ops<D>::template linear<Q>(device, scratch, gate, down);
-    if constexpr (O::active) observer.see({"ffn_out", layer, out, w.down.work(rows)});
+    if constexpr (O::active) {
+      observer.see({"ffn_down", layer, out, w.down.work(rows)});
+      observer.see({"ffn_out", layer, out});  // of a dense layer they are one
+    }
   }
 };
 

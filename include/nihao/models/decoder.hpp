@@ -117,6 +117,7 @@ class Decoder<S, Layers<B>, Q, D> {
     const Activations& a = workspace.activations;
     const MatrixView<float> x = a.x(rows);
 
+    if constexpr (O::active) observer.see({"begin", -1, {}});
     Ops<D>::embed(device_, embedding_.weight, plan.ids(), config_.embedding_scale, x);
     if constexpr (O::active) observer.see({"embed", -1, x});
     for (std::size_t kind = 0; kind < ropes_.size(); ++kind)
