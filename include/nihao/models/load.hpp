@@ -1,9 +1,8 @@
 // nihao::load: from a GGUF file (or its bytes) to a model. Hugging Face folders: models/load_hf.hpp.
 #pragma once
 
-#include "any_model.hpp"
-#include "families.hpp"
 #include "gguf_config.hpp"
+#include "load_family.hpp"
 
 namespace nihao {
 
@@ -29,15 +28,8 @@ template <class M>
     return M::load(std::move(config), WeightSource{tensors, std::move(gguf), NameStyle::gguf}, cpu, options.hooks);
   } else {
     NIHAO_TRY(AnyModel::Text text, text_from_gguf(*gguf));
-    Expected<AnyModel> result =
-        Error{ErrorCode::unsupported, concat("\"", printable(config.architecture), "\" is none of: ", family_names),
-              "general.architecture"};
-    visit_family<Cpu>(std::string(config.architecture), [&]<class Family>(std::type_identity<Family>) {
-      auto model = Family::load(std::move(config), WeightSource{tensors, gguf, NameStyle::gguf}, cpu, options.hooks);
-      if (model) result = AnyModel::from(*std::move(model), std::move(text));
-      else result = std::move(model).error();
-    });
-    return result;
+    return load_family<Cpu>(std::move(config), WeightSource{tensors, std::move(gguf), NameStyle::gguf}, cpu, options.hooks,
+                            std::move(text), "general.architecture");
   }
 }
 

@@ -1,0 +1,51 @@
+// What must hold for every Config, whatever file it was read from.
+#pragma once
+
+#include "../base/error.hpp"
+#include "../base/str.hpp"
+#include "../layers/config.hpp"
+
+#include <cmath>
+
+namespace nihao {
+
+/// Checks that sizes make sense together, whatever file they are from: kernels rely on it. Errors: malformed, unsupported.
+[[nodiscard]] inline Expected<void> check_config(const Config& c) {
+  constexpr std::uint32_t most = 1u << 24;
+  const struct {
+    std::string_view name;
+    std::uint64_t value;
+  } sizes[] = {{"the vocabulary", c.vocab},
+               {"d_model", c.d_model},
+               {"the number of heads", c.heads},
+               {"the number of kv heads", c.kv_heads},
+               {"head_dim", c.head_dim},
+               {"d_ff", c.d_ff},
+               {"the number of layers", c.layers.size()}};
+  for (const auto& size : sizes)
+    if (size.value == 0 || size.value > most) return Error{ErrorCode::malformed, concat(size.name, " is ", size.value)};
+  if (c.heads % c.kv_heads != 0)
+    return Error{ErrorCode::malformed, concat(c.heads, " heads are not a multiple of ", c.kv_heads, " kv heads")};
+  if (c.head_dim % 2 != 0 || c.head_dim > 1024)
+    return Error{ErrorCode::unsupported, concat("head_dim ", c.head_dim, " is not an even number up to 1024")};
+  if (std::uint64_t{c.heads} * c.head_dim > most)
+    return Error{ErrorCode::malformed, concat(c.heads, " heads of ", c.head_dim, " are too wide")};
+  if (!(c.norm_eps >= 0) || !std::isfinite(c.attention_scale))
+    return Error{ErrorCode::malformed, "the norm's eps or the attention's scale is not a number"};
+  for (const RopeParams& r : c.ropes) {
+    if (!(r.base > 0) || !std::isfinite(r.base) || !(r.factor > 0) || !std::isfinite(r.factor))
+      return Error{ErrorCode::malformed, "the rotary embedding's base and factor must be positive numbers"};
+    const bool needs_context = r.scaling == RopeScaling::yarn || r.scaling == RopeScaling::llama3;
+    if (needs_context && !(r.original_context > 0 && std::isfinite(r.original_context)))
+      return Error{ErrorCode::malformed, "the rotary embedding's scaling needs the original context length"};
+    if (r.scaling == RopeScaling::llama3 && !(r.low_freq > 0 && r.high_freq > r.low_freq))
+      return Error{ErrorCode::malformed, "llama3 scaling needs a low_freq_factor above 0 and a high_freq_factor above that"};
+    if (r.scaling == RopeScaling::yarn && !(r.base > 1 && r.beta_slow > 0 && r.beta_fast >= r.beta_slow))
+      return Error{ErrorCode::malformed, "yarn needs a base above 1, a beta_slow above 0, and a beta_fast at least that"};
+    if (!(r.attention_factor >= 0) || !std::isfinite(r.attention_factor))
+      return Error{ErrorCode::malformed, concat("an attention factor of ", r.attention_factor)};
+  }
+  return {};
+}
+
+}  // namespace nihao

@@ -1,0 +1,112 @@
+// The rotary embedding as Hugging Face configs state it, old form and new.
+#pragma once
+
+#include "../files/json.hpp"
+#include "../kernels/rope.hpp"
+
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+namespace nihao::detail {
+
+/// Where a config says how its layers turn.
+struct HfRopeKeys {
+  std::string_view scaling;     ///< the old form's object: "rope_scaling"; "": these layers have none
+  std::string_view parameters;  ///< the new form's object: "rope_parameters"
+  std::string_view theta;       ///< the old form's base: "rope_theta"
+  double theta_by_default;
+};
+
+/// One such object: {"rope_type": "yarn", "factor": 4.0, ...}. A key that is not known may change the result, so it is an error.
+[[nodiscard]] inline Expected<RopeParams> hf_rope_object(const Json& json, std::string_view path, double base) {
+  const Json& object = *json_find(json, path);
+  const auto* members = object.get_ptr<const Json::object_t*>();
+  if (members == nullptr)
+    return Error{ErrorCode::mismatch, concat("wanted an object, found ", json_kind(object)), std::string(path)};
+  for (const auto& [key, value] : *members) {
+    constexpr std::string_view known[] = {"rope_type",        "type",
+                                          "rope_theta",       "factor",
+                                          "beta_fast",        "beta_slow",
+                                          "attention_factor", "low_freq_factor",
+                                          "high_freq_factor", "mscale",
+                                          "mscale_all_dim",   "original_max_position_embeddings",
+                                          "truncate",         "partial_rotary_factor"};
+    bool is_known = false;
+    for (const std::string_view k : known) is_known = is_known || k == key;
+    if (!is_known)
+      return Error{ErrorCode::unsupported, concat("unknown key, value ", json_kind(value)), concat(path, ".", printable(key))};
+  }
+  const auto at = [&](std::string_view key) { return concat(path, ".", key); };
+  const auto number = [&](std::string_view key) { return json_get<double>(json, at(key)); };
+  const auto number_or = [&](std::string_view key, double otherwise) { return json_get_or<double>(json, at(key), otherwise); };
+
+  RopeParams rope;
+  NIHAO_TRY(rope.base, number_or("rope_theta", base));
+  NIHAO_TRY(const double rotated, number_or("partial_rotary_factor", 1.0));
+  if (rotated != 1.0)
+    return Error{ErrorCode::unsupported, concat("it is ", rotated, ", and all values are rotated here"),
+                 at("partial_rotary_factor")};
+  // Old files say "type", newer ones "rope_type", some both.
+  NIHAO_TRY(const auto old_type, json_get_or<std::string_view>(json, at("type"), ""));
+  NIHAO_TRY(const auto type,
+            json_get_or<std::string_view>(json, at("rope_type"), old_type.empty() ? std::string_view("default") : old_type));
+  if (!old_type.empty() && old_type != type)
+    return Error{ErrorCode::mismatch, concat("\"", printable(old_type), "\", but rope_type is \"", printable(type), "\""),
+                 at("type")};
+  if (type == "default") return rope;
+  if (type == "linear") {
+    rope.scaling = RopeScaling::linear;
+    NIHAO_TRY(rope.factor, number("factor"));
+  } else if (type == "llama3") {
+    rope.scaling = RopeScaling::llama3;
+    NIHAO_TRY(rope.factor, number("factor"));
+    NIHAO_TRY(rope.low_freq, number("low_freq_factor"));
+    NIHAO_TRY(rope.high_freq, number("high_freq_factor"));
+    NIHAO_TRY(rope.original_context, number("original_max_position_embeddings"));
+  } else if (type == "yarn") {
+    rope.scaling = RopeScaling::yarn;
+    NIHAO_TRY(const double context, json_get_or<double>(json, "max_position_embeddings", 0.0));
+    NIHAO_TRY(rope.original_context, number_or("original_max_position_embeddings", context));
+    const double ratio = rope.original_context > 0 ? context / rope.original_context : 1.0;
+    NIHAO_TRY(rope.factor, number_or("factor", ratio));
+    NIHAO_TRY(rope.beta_fast, number_or("beta_fast", rope.beta_fast));
+    NIHAO_TRY(rope.beta_slow, number_or("beta_slow", rope.beta_slow));
+    NIHAO_TRY(const bool truncate, json_get_or<bool>(json, at("truncate"), true));
+    if (!truncate)
+      return Error{ErrorCode::unsupported, "it is false, and the ramp is cut at whole dimensions here", at("truncate")};
+    NIHAO_TRY(const double mscale, number_or("mscale", 0.0));
+    NIHAO_TRY(const double mscale_all, number_or("mscale_all_dim", 0.0));
+    const auto magnitude = [&](double m) { return rope.factor > 1 ? 0.1 * m * std::log(rope.factor) + 1.0 : 1.0; };
+    const double by_default = mscale != 0 && mscale_all != 0 ? magnitude(mscale) / magnitude(mscale_all) : magnitude(1.0);
+    NIHAO_TRY(rope.attention_factor, number_or("attention_factor", by_default));
+    if (!(rope.attention_factor > 0))
+      return Error{ErrorCode::malformed, concat("it is ", rope.attention_factor), at("attention_factor")};
+  } else {
+    const std::string_view key = old_type.empty() ? "rope_type" : "type";
+    return Error{ErrorCode::unsupported, concat("unknown rope type \"", printable(type), "\""), at(key)};
+  }
+  return rope;
+}
+
+/// The rotary embedding of the layers that `keys` speak of. Both forms may be there if they agree. Errors: missing, mismatch,
+/// malformed, unsupported; each names the JSON path.
+[[nodiscard]] inline Expected<RopeParams> hf_rope(const Json& json, const HfRopeKeys& keys) {
+  const auto stated = [&](std::string_view path) {
+    const Json* value = path.empty() ? nullptr : json_find(json, path);
+    return value != nullptr && !value->is_null();
+  };
+  NIHAO_TRY(const double base, json_get_or<double>(json, keys.theta, keys.theta_by_default));
+  RopeParams rope;
+  rope.base = base;
+  if (stated(keys.scaling)) { NIHAO_TRY(rope, hf_rope_object(json, keys.scaling, base)); }
+  if (!stated(keys.parameters)) return rope;
+  NIHAO_TRY(const RopeParams parameters, hf_rope_object(json, keys.parameters, base));
+  const bool both = stated(keys.scaling) || stated(keys.theta);
+  if (both && (parameters.base != rope.base || (stated(keys.scaling) && !(parameters == rope))))
+    return Error{ErrorCode::mismatch, concat("it contradicts ", stated(keys.scaling) ? keys.scaling : keys.theta),
+                 std::string(keys.parameters)};
+  return parameters;
+}
+
+}  // namespace nihao::detail

@@ -1,0 +1,30 @@
+// The step that all file kinds share: from a config and its tensors to a model of the family that the config names.
+#pragma once
+
+#include "any_model.hpp"
+#include "families.hpp"
+
+namespace nihao {
+
+/// The model of `config.architecture` on `device`, with what text needs of it. `place` is where the file names its architecture.
+/// Errors: unsupported (no such family, a tensor too many), missing, mismatch, out_of_memory, cancelled.
+template <class D>
+[[nodiscard]] Expected<AnyModel> load_family(Config config, WeightSource source, const D& device, const Hooks& hooks,
+                                             AnyModel::Text text, std::string_view place) {
+  Expected<AnyModel> result = Error{
+      ErrorCode::unsupported, concat("\"", printable(config.architecture), "\" is none of: ", family_names), std::string(place)};
+  const std::string architecture = config.architecture;
+  visit_family<D>(architecture, [&]<class Family>(std::type_identity<Family>) {
+    auto model = Family::load(std::move(config), std::move(source), device, hooks);
+    if (model) result = AnyModel::from(*std::move(model), std::move(text));
+    else result = std::move(model).error();
+  });
+  return result;
+}
+
+#if NIHAO_COMPILED  // nihao::compiled has all families
+extern template Expected<AnyModel> load_family<Cpu>(Config, WeightSource, const Cpu&, const Hooks&, AnyModel::Text,
+                                                    std::string_view);
+#endif
+
+}  // namespace nihao
