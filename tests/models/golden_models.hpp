@@ -1,0 +1,97 @@
+// What the tests of whole models share: the golden checkpoints, and ways to run a model over a prompt.
+#pragma once
+
+#include "nihao/files/safetensors.hpp"
+#include "nihao/models/any_model.hpp"
+#include "support/data.hpp"
+#include "support/temp_folder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nihao::test {
+
+inline constexpr const char* golden_cases[] = {"llama_gqa",  "llama_rope_llama3", "llama_tied_mqa", "qwen2",
+                                               "qwen2_yarn", "gemma3_text",       "mistral_swa",    "olmo2"};
+
+/// A copy of a checkpoint's folder (links to its files) whose config.json is `config`.
+class CheckpointFolder {
+ public:
+  CheckpointFolder(const std::filesystem::path& checkpoint, const std::string& config) {
+    std::filesystem::create_symlink(std::filesystem::absolute(checkpoint / "model.safetensors"),
+                                    temp_.root() / "model.safetensors");
+    std::filesystem::create_symlink(std::filesystem::absolute(checkpoint / config), temp_.root() / "config.json");
+  }
+  [[nodiscard]] std::string path() const { return temp_.root().string(); }
+
+ private:
+  TempFolder temp_;
+};
+
+template <class T>
+T require(Expected<T> result) {
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().message()));
+  return *std::move(result);
+}
+
+inline std::vector<TokenId> token_ids(const Safetensors& golden, const std::string& name) {
+  const auto ids = golden.values<std::int32_t>(name);
+  REQUIRE_MESSAGE(ids.has_value(), name);
+  return {ids->begin(), ids->end()};
+}
+
+/// The largest difference between two equally long lists; infinite if there is a NaN in either.
+inline double most_apart(std::span<const float> a, std::span<const float> b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    most = std::isnan(apart) ? static_cast<double>(INFINITY) : std::max(most, apart);
+  }
+  return most;
+}
+
+inline std::vector<float> copy(MatrixView<const float> m) {
+  std::vector<float> values;
+  for (std::size_t r = 0; r < m.rows(); ++r) values.insert(values.end(), m.row(r).begin(), m.row(r).end());
+  return values;
+}
+
+/// Logits of all positions of `ids`, in steps of `chunk`.
+inline std::vector<float> logits_of(ModelContext& context, std::span<const TokenId> ids, std::size_t chunk,
+                                    std::size_t sequence = 0) {
+  std::vector<float> all;
+  for (std::size_t done = 0; done < ids.size(); done += chunk) {
+    const SequenceTokens part{sequence, ids.subspan(done, std::min(chunk, ids.size() - done)), Wanted::all};
+    const auto logits = context.step(std::span(&part, 1));
+    REQUIRE_MESSAGE(logits.has_value(), (logits ? "" : logits.error().message()));
+    const auto rows = copy(*logits);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+inline TokenId most_likely(std::span<const float> logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+/// The prompt continued by the most likely token, `count` times.
+inline std::vector<TokenId> continue_greedily(ModelContext& context, std::span<const TokenId> prompt, std::size_t count) {
+  std::vector<TokenId> ids;
+  auto logits = require(context.prefill(0, prompt));
+  while (ids.size() < count) {
+    ids.push_back(most_likely(logits.row(0)));
+    if (ids.size() == count) break;
+    const SequenceTokens next{0, std::span(&ids.back(), 1), Wanted::last};
+    logits = require(context.step(std::span(&next, 1)));
+  }
+  return ids;
+}
+
+}  // namespace nihao::test
