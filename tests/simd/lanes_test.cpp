@@ -9,7 +9,7 @@
 #include <vector>
 
 #define NIHAO_KERNEL_FILE "../../../tests/simd/lanes_kernel.inl"
-#include "nihao/simd/foreach_isa.hpp"
+#include "nihao/simd/foreach_isa.inl"
 
 using namespace nihao;
 
