@@ -6,6 +6,7 @@
 #include <nihao/files/gguf.hpp>
 #include <nihao/files/safetensors.hpp>
 #include <nihao/models/gguf_config.hpp>
+#include <nihao/models/hf_config.hpp>
 
 #include <fmt/core.h>
 
@@ -101,6 +102,7 @@ Expected<Inspected> inspect_folder(const Flags& flags) {
   NIHAO_TRY(out.architecture, json_get_or<std::string>(*json, "model_type", ""));
   if (const auto* members = json->get_ptr<const Json::object_t*>())
     for (const auto& [key, value] : *members) out.lines.emplace_back(key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (auto config = config_from_hf(*json)) out.config = std::move(config->config);
   out.metadata = *std::move(json);
   out.tensors = std::move(file).take_tensors();
   return out;

@@ -3,6 +3,7 @@
 #include "model.hpp"
 
 #include <nihao/files/safetensors_writer.hpp>
+#include <nihao/trace/reference_tensors.hpp>
 
 #include <fmt/core.h>
 
@@ -29,6 +30,15 @@ Expected<std::vector<TokenId>> prompt_ids(const Flags& flags, const AnyModel& mo
   return model.tokenizer()->encode(text, {.parse_special = true});
 }
 
+// Every tensor of the pass, named as in the reference data.
+Expected<void> write_states(const std::string& path, const Recorder& recorder, const Config& config) {
+  if (recorder.full()) return Error{ErrorCode::limit, "the tensors of this prompt do not fit the recorder", path};
+  const std::vector<NamedTensor> named = reference_tensors(recorder.records(), config);
+  std::vector<SafetensorsTensor> tensors;
+  for (const NamedTensor& t : named) tensors.push_back({t.name, SafetensorsType::F32, t.shape, std::as_bytes(std::span(t.values))});
+  return write_safetensors(path, tensors);
+}
+
 Expected<int> logits(const Flags& flags) {
   if (flags.ids_option->count() == 0 && !flags.text.given()) throw UsageError("--ids, TEXT or --file is required");
   NIHAO_TRY(const AnyModel model, load_model(flags.model));
@@ -40,11 +50,13 @@ Expected<int> logits(const Flags& flags) {
 
   const std::size_t vocab = model.config().vocab;
   std::vector<float> rows;  // [all ? ids : 1, vocab]
+  Recorder recorder({.attention_probabilities = true, .max_bytes = std::size_t{4} << 30});
+  const ObserverRef observer(recorder);
   for (std::size_t done = 0; done < ids.size();) {
     const std::size_t count = std::min(context->chunk(), ids.size() - done);
     const bool last = done + count == ids.size();
     const SequenceTokens part{0, std::span(ids).subspan(done, count), flags.all ? Wanted::all : last ? Wanted::last : Wanted::none};
-    NIHAO_TRY(const MatrixView<const float> made, context->step(std::span(&part, 1)));
+    NIHAO_TRY(const MatrixView<const float> made, context->step(std::span(&part, 1), flags.states.empty() ? nullptr : &observer));
     rows.insert(rows.end(), made.data(), made.data() + made.rows() * made.cols());
     done += count;
   }
@@ -52,6 +64,8 @@ Expected<int> logits(const Flags& flags) {
     const SafetensorsTensor tensor{"logits", SafetensorsType::F32, {rows.size() / vocab, vocab}, std::as_bytes(std::span(rows))};
     NIHAO_CHECK(write_safetensors(flags.out, std::span(&tensor, 1)));
   }
+
+  if (!flags.states.empty()) NIHAO_CHECK(write_states(flags.states, recorder, model.config()));
 
   const std::span<const float> last = std::span(rows).last(vocab);
   std::vector<TokenId> order(vocab);
@@ -83,6 +97,7 @@ void add_logits(Commands& commands) {
   app.add_option("--top", flags->top, "how many of the likeliest tokens to print")->check(CLI::Range(0, 1 << 24))->capture_default_str();
   app.add_flag("--all", flags->all, "--out has the logits of every position, not of the last alone");
   app.add_option("--out", flags->out, "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]");
+  app.add_option("--states", flags->states, "write what every station made to this safetensors file, named as in docs/program.md");
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

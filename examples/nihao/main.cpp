@@ -31,6 +31,8 @@ int run(int argc, char** argv) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
     std::string command = "nihao";
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr)
+      return fail(fmt::format("there is no command {} (nihao --help tells what there is)", argv[1]), 2);
     for (const auto& [parser, action] : commands.actions)
       if (parser->parsed()) command += " " + parser->get_name();
     return fail(fmt::format("{} ({} --help tells the usage)", error.what(), command), 2);

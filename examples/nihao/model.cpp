@@ -1,10 +1,12 @@
 #include "model.hpp"
 
 #include <nihao/models/load.hpp>
+#include <nihao/models/load_hf.hpp>
 
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <unistd.h>
 
 namespace nihao::program {
@@ -31,6 +33,11 @@ class ProgressBar final : public ProgressSink {
   int shown_ = -1;
 };
 
+[[nodiscard]] bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
 }  // namespace
 
 std::shared_ptr<ProgressSink> progress_bar() {
@@ -42,12 +49,13 @@ Expected<AnyModel> load_model(const std::string& path, const CpuOptions& cpu, st
   LoadOptions options{.cpu = cpu};
   options.hooks.progress = progress_bar();
   options.hooks.stop = std::move(stop);
-  return load(path, options);
+  return is_folder(path) ? load_hf(path, options) : load(path, options);
 }
 
 Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) { return load_model(flags.path, flags.cpu(), std::move(stop)); }
 
 Expected<AnyModel::Text> load_text(const std::string& path) {
+  if (is_folder(path)) return AnyModel::Text{};  // the library reads no tokenizer from folders
   auto gguf = Gguf::open(path);
   if (!gguf) return std::move(gguf).error();
   auto text = detail::text_from_gguf(*gguf);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +19,8 @@
 
 namespace nihao::test {
 
-/// The program under test.
-inline std::string program() { return NIHAO_PROGRAM; }
+/// The program under test: `nihao` in the folder of the test's own program.
+inline std::string program() { return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "nihao").string(); }
 
 /// A running program. Waits are bounded: a program that hangs fails its test.
 class Child {
@@ -70,10 +71,15 @@ class Child {
     return true;
   }
 
-  /// Closes the input, reads the rest, and returns the exit status (128 + the signal that ended it).
+  /// Closes the input and waits for the end, as wait_for_end().
   int finish() {
     if (in_ >= 0) close_input();
+    return wait_for_end();
+  }
+  /// Reads the rest and returns the exit status (128 + the signal that ended it).
+  int wait_for_end() {
     while (read_more()) {}
+    if (pipes_[0] >= 0 || pipes_[1] >= 0) ::kill(pid_, SIGKILL);  // it hangs
     int status = 0;
     ::waitpid(pid_, &status, 0);
     pid_ = -1;

@@ -1,0 +1,97 @@
+#include "nihao/files/json.hpp"
+#include "program/child.hpp"
+#include "support/data.hpp"
+#include "support/temp_folder.hpp"
+
+#include <fstream>
+
+using namespace nihao;
+
+namespace {
+
+std::string model() {
+  const auto path = test::data("golden/quant/gguf/F32.gguf");
+  return path ? path->string() : "";
+}
+
+std::vector<std::string> with(std::vector<std::string> base, const std::vector<std::string>& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+Json json_of(std::vector<std::string> arguments) {
+  arguments.push_back("--json");
+  const auto result = test::run(arguments);
+  REQUIRE(result.status == 0);
+  return *parse_json(result.out);
+}
+
+}  // namespace
+
+TEST_CASE("what run streams is the text that --json tells, and the speed goes to standard error") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const std::vector<std::string> arguments{"run", "--model", model(), "-n", "40", "--temp", "0", "--ignore-eos", "hello"};
+  const auto streamed = test::run(arguments);
+  CHECK(streamed.status == 0);
+  std::string text = json_of(arguments)["text"].get<std::string>();
+  if (!text.ends_with('\n')) text += '\n';
+  CHECK(streamed.out == text);
+  CHECK(streamed.err.find("tokens/s") != std::string::npos);
+  CHECK(streamed.err.find("answer 40 tokens") != std::string::npos);
+}
+
+TEST_CASE("run gives the same ids for any threads, chunk and instruction set") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const std::vector<std::string> arguments{"run", "--model", model(), "-n", "16", "--seed", "7", "--ignore-eos", "the quick brown fox"};
+  const Json ids = json_of(arguments)["ids"];
+  CHECK(ids.size() == 16);
+  CHECK(json_of(with(arguments, {"--threads", "1", "--chunk", "1"}))["ids"] == ids);
+  CHECK(json_of(with(arguments, {"--threads", "3", "--chunk", "7"}))["ids"] == ids);
+  CHECK(json_of(with(arguments, {"--isa", "portable"}))["ids"] == ids);
+  ::setenv("NIHAO_ISA", "portable", 1);
+  CHECK(json_of(arguments)["ids"] == ids);
+  ::unsetenv("NIHAO_ISA");
+}
+
+TEST_CASE("a context that fills up ends the answer with length") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const Json json = json_of({"run", "--model", model(), "--ctx", "20", "-n", "1000", "--ignore-eos", "hello"});
+  CHECK(json["finish_reason"] == "length");
+  CHECK(json["prompt_ids"].size() + json["ids"].size() == 21);
+}
+
+TEST_CASE("--stop ends the text, and -n 0 makes none") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const std::vector<std::string> arguments{"run", "--model", model(), "-n", "30", "--temp", "0", "--ignore-eos", "hello"};
+  const std::string text = json_of(arguments)["text"].get<std::string>();
+  // A character of the middle that is plain ASCII.
+  std::size_t at = text.size() / 2;
+  while (at < text.size() && (text[at] < 0x21 || text[at] > 0x7e || text[at] == '-')) ++at;
+  if (at < text.size()) {
+    const std::string stop(1, text[at]);
+    const Json json = json_of(with(arguments, {"--stop", "never", "--stop", stop}));
+    CHECK(json["finish_reason"] == "stop");
+    CHECK(json["text"] == text.substr(0, text.find(stop)));
+  }
+  const Json none = json_of({"run", "--model", model(), "-n", "0", "hello"});
+  CHECK(none["ids"].empty());
+  CHECK(none["finish_reason"] == "length");
+}
+
+TEST_CASE("run --chat goes through the template, with a system message") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  std::ofstream(folder.path("t")) << "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
+  const Json json = json_of({"run", "--model", model(), "--chat", "--template", folder.path("t"), "--system", "be brief", "-n", "3", "hi"});
+  CHECK(json["prompt_ids"] == json_of({"tokenize", "--model", model(), "system:be brief;user:hi;"})["ids"]);
+}
+
+TEST_CASE("Ctrl-C ends an answer cleanly: what there is of it, the speed, and status 130") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  test::Child child({"run", "--model", model(), "--ctx", "500000", "-n", "499000", "--ignore-eos", "--temp", "0", "hello"});
+  while (child.out().size() < 20) REQUIRE(child.wait_for("", false, child.out().size() + 1));
+  child.interrupt();
+  CHECK(child.finish() == 130);
+  CHECK(child.out().ends_with('\n'));
+  CHECK(child.err().find("tokens/s") != std::string::npos);
+}
