@@ -183,6 +183,33 @@ TEST_CASE("logits of the golden prompts are the golden logits, exactly computed"
   }
 }
 
+TEST_CASE("--states writes every station's tensors by the reference's names, however the prompt is cut") {
+  const auto folder = test::data("golden/models/llama_gqa");
+  if (!folder) NIHAO_SKIP("golden/models/llama_gqa");
+  const auto reference = Safetensors::open((*folder / "golden.safetensors").string());
+  REQUIRE(reference.has_value());
+  std::string ids;
+  for (const auto id : *reference->values<std::int64_t>("long.input_ids")) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+  const test::TempFolder out;
+  for (const char* chunk : {"512", "5"}) {
+    REQUIRE(test::run({"logits", "--model", folder->string(), "--exact", "--kv", "f32", "--ids", ids, "--all", "--chunk", chunk, "--states", out.path("s")}).status == 0);
+    const auto states = Safetensors::open(out.path("s"));
+    REQUIRE(states.has_value());
+    for (const char* name : {"hidden.embed", "hidden.layer0", "hidden.final_norm", "layer0.attn_out", "layer0.q_after_rope", "layer0.attn_probs", "layer0.ffn_out", "logits"}) {
+      CAPTURE(name);
+      const auto* got = states->find(name);
+      const auto* wanted = reference->find(std::string("long.") + name);
+      REQUIRE(got != nullptr);
+      REQUIRE(wanted != nullptr);
+      CHECK(got->shape == wanted->shape);
+      const auto a = *states->values<float>(name), b = *reference->values<float>(wanted->name);
+      float worst = 0;
+      for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+      CHECK(worst < 1e-4f);
+    }
+  }
+}
+
 TEST_CASE("run tells ids, text, finish reason, timings and memory") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const Json json = json_of({"run", "--model", model("Q4_K"), "-n", "12", "--temp", "0", "--ignore-eos", "hello"});
