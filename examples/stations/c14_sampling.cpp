@@ -61,7 +61,7 @@ nihao::Expected<void> tell(const station::Model& m) {
   constexpr std::string_view usual = "top_k=40; top_p=0.95; min_p=0.05; temperature=0.8";
   NIHAO_TRY(const auto expected, left_by(usual, logits, m.ids));
   std::map<nihao::TokenId, int> drawn;
-  constexpr int draws = 20000;
+  constexpr int draws = 2000;
   NIHAO_TRY(auto sampler, nihao::SamplerChain::parse(usual, logits.size(), /*seed*/ 7));
   for (int i = 0; i < draws; ++i) {
     NIHAO_TRY(const auto id, sampler.sample(logits, m.ids));
@@ -90,7 +90,7 @@ nihao::Expected<void> tell(const station::Model& m) {
   NIHAO_TRY(auto greedy, nihao::Chain<nihao::Greedy>::make(logits.size(), 0, {}));
   NIHAO_TRY(const auto best, greedy.sample(logits, m.ids));
   fmt::print(" - greedy always takes [{}]\n", m.shown(best));
-  if (best != plain[0].id || worst > 0.02) return nihao::Error{nihao::ErrorCode::mismatch, "the draws do not follow the shares"};
+  if (best != plain[0].id || worst > 0.06) return nihao::Error{nihao::ErrorCode::mismatch, "the draws do not follow the shares"};
   return {};
 }
 

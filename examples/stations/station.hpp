@@ -12,7 +12,7 @@ namespace station {
 
 inline constexpr std::string_view prompt = "你好,llama";
 
-/// The model of a station, multiplying exactly (weights as floats, sums in f32), so that sums made by hand come out the same.
+/// What a station works on.
 struct Model {
   std::string path;
   nihao::AnyModel model;
@@ -81,11 +81,12 @@ template <class O>
   return folder + "/nihao/smollm2-135m-q4_1.gguf";
 }
 
-/// Opens the model that the command line names (else the default one) and lets `tell` speak.
-inline int run(int argc, char** argv, nihao::Expected<void> (*tell)(const Model&)) {
+/// Opens the model that the command line names (else the default one) and lets `tell` speak. Most stations multiply exactly
+/// (weights as floats, sums in f32), so that sums made by hand come out the same.
+inline int run(int argc, char** argv, nihao::Expected<void> (*tell)(const Model&), bool exact = true) {
   const auto told = [&]() -> nihao::Expected<void> {
     const std::string path = argc > 1 ? argv[1] : default_path();
-    NIHAO_TRY(auto model, nihao::load(path, {.cpu = {.exact = true}}));
+    NIHAO_TRY(auto model, nihao::load(path, {.cpu = {.exact = exact}}));
     if (model.tokenizer() == nullptr) return nihao::Error{nihao::ErrorCode::missing, "the file has no tokenizer", path};
     NIHAO_TRY(auto ids, model.tokenizer()->encode(prompt));
     return tell({path, std::move(model), std::move(ids)});
