@@ -1,5 +1,7 @@
-# Runs an example and checks its exit code and its output: cmake -DPROGRAM=... -DMODEL=... -DEXPECT=regex;regex -P check.cmake
-# Models are looked for in $NIHAO_MODELS and in the user's cache, where cmake/demo.sh puts them.
+# Runs an example and checks its exit code and its output:
+#   cmake -DPROGRAM=... -DMODEL=file -DEXPECT=regex;regex -DPAGE=page.md -P check.cmake
+# Models are looked for in $NIHAO_MODELS and in the user's cache, where cmake/demo.sh puts them. The ```text block of a page is to be
+# the program's whole output; with NIHAO_WRITE_PAGES in the environment it is made so.
 set(arguments "")
 if(MODEL)
   foreach(folder IN ITEMS "$ENV{NIHAO_MODELS}" "$ENV{XDG_CACHE_HOME}/nihao" "$ENV{HOME}/.cache/nihao")
@@ -22,3 +24,19 @@ foreach(regex IN LISTS EXPECT)
     message(FATAL_ERROR "its output has no match for: ${regex}")
   endif()
 endforeach()
+if(PAGE)
+  file(READ ${PAGE} page)
+  string(FIND "${page}" "```text\n" begin)
+  string(FIND "${page}" "\n```" end REVERSE)
+  math(EXPR begin "${begin} + 8")
+  math(EXPR length "${end} + 1 - ${begin}")
+  string(SUBSTRING "${page}" ${begin} ${length} block)
+  if(DEFINED ENV{NIHAO_WRITE_PAGES})
+    string(SUBSTRING "${page}" 0 ${begin} before)
+    math(EXPR after "${end} + 1")
+    string(SUBSTRING "${page}" ${after} -1 rest)
+    file(WRITE ${PAGE} "${before}${output}${rest}")
+  elseif(NOT block STREQUAL output)
+    message(FATAL_ERROR "${PAGE} shows another output. If this one is right: NIHAO_WRITE_PAGES=1 ctest -L examples")
+  endif()
+endif()

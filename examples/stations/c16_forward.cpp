@@ -3,7 +3,6 @@
 // layers/block.hpp, layers/attention.hpp, layers/ffn.hpp, device/observer.hpp.
 #include "station.hpp"
 
-#include <chrono>
 #include <cmath>
 
 namespace {
@@ -14,41 +13,38 @@ class Narrator {
   static constexpr bool active = true;
 
   void see(const nihao::Seen& seen) {
-    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - last_).count();
+    if (seen.values.rows() == 0) return;
     total_.bytes += seen.work.bytes, total_.flops += seen.work.flops;
-    const bool detail = seen.layer <= 0, summary = seen.name == "hidden";
-    if (seen.values.rows() > 0 && (detail || summary)) show(seen, ms);
-    if (seen.values.rows() > 0) ++stations_;
-    last_ = Clock::now();
+    ++stations_;
+    if (seen.layer <= 0 || seen.name == "hidden") show(seen);
   }
 
   [[nodiscard]] nihao::Work total() const { return total_; }
   [[nodiscard]] std::size_t stations() const { return stations_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  static void show(const nihao::Seen& seen, double ms) {
-    double squares = 0, largest = 0;
-    for (std::size_t r = 0; r < seen.values.rows(); ++r)
-      for (const float v : seen.values.row(r)) {
-        squares += static_cast<double>(v) * static_cast<double>(v);
-        largest = std::max(largest, std::abs(static_cast<double>(v)));
+  static void show(const nihao::Seen& seen) {
+    const std::size_t rows = seen.values.rows(), cols = seen.values.cols();
+    double squares = 0, largest = -1;
+    std::size_t row = 0, col = 0;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < cols; ++c) {
+        const double v = static_cast<double>(seen.values(r, c));
+        squares += v * v;
+        if (std::abs(v) > largest) largest = std::abs(v), row = r, col = c;
       }
-    const std::size_t count = seen.values.rows() * seen.values.cols();
-    const std::string where = seen.layer < 0 ? "" : fmt::format("layer {}", seen.layer);
-    fmt::print("  {:<9}{:<20} [{}, {:5}]  rms {:8.4f}  largest {:9.4f}  last row {:<32}", where, seen.name, seen.values.rows(),
-               seen.values.cols(), std::sqrt(squares / static_cast<double>(count)), largest,
-               station::head(seen.values.row(seen.values.rows() - 1), 3));
-    if (seen.work.flops > 0)
-      fmt::print("{:7.1f} kB  {:6.2f} MFLOP  {:6.3f} ms", static_cast<double>(seen.work.bytes) / 1e3,
-                 static_cast<double>(seen.work.flops) / 1e6, ms);
-    fmt::print("\n");
+    const auto number = [](double n, double unit, const char* name) {
+      return n > 0 ? fmt::format("{:8.1f} {}", n / unit, name) : std::string(10, ' ');
+    };
+    fmt::print("  {:<9}{:<20}[{}, {:5}]  rms {:8.4f}  largest {:10.4f} at [{}, {:4}] {}{:>15}  last row {}\n",
+               seen.layer < 0 ? "" : fmt::format("layer {}", seen.layer), seen.name, rows, cols,
+               std::sqrt(squares / static_cast<double>(rows * cols)), largest, row, col,
+               number(static_cast<double>(seen.work.bytes), 1e3, "kB"),
+               number(static_cast<double>(seen.work.flops), 1e6, "MFLOP"), station::head(seen.values.row(rows - 1), 3));
   }
 
   nihao::Work total_;
   std::size_t stations_ = 0;
-  Clock::time_point last_ = Clock::now();
 };
 
 nihao::Expected<void> tell(const station::Model& m) {
@@ -61,7 +57,7 @@ nihao::Expected<void> tell(const station::Model& m) {
       "                   x += W_down (silu(W_gate n) * (W_up n))               with n = rmsnorm(x)\n"
       "  logits = W_head rmsnorm(x)\n\n"
       "Shapes are [tokens, values]; bytes are those of weights and cache. Layer 0 in full, then\nthe residual stream x after "
-      "each layer. (q, k and v are one call, as are gate and up: its time stands at the first.)\n",
+      "each layer.\n",
       m.ids.size(), station::prompt, c.layers.size(), c.architecture, c.d_model, c.heads, c.kv_heads, c.d_ff, c.vocab);
   Narrator narrator;
   NIHAO_TRY(const auto logits, station::forward(m, narrator));
