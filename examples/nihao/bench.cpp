@@ -96,9 +96,12 @@ Expected<Result> measure(const AnyModel& model, const Flags& flags, const Test& 
   std::sort(seconds.begin(), seconds.end());
   const double middle = (seconds[seconds.size() / 2] + seconds[(seconds.size() - 1) / 2]) / 2;
   const auto rate = [&](double s) { return static_cast<double>(test.all_tokens()) / s; };
-  return Result{test,        model.device().workers(),
-                rate(middle), rate(seconds.back()),
-                rate(seconds.front()), counter.total,
+  return Result{test,
+                model.device().workers(),
+                rate(middle),
+                rate(seconds.back()),
+                rate(seconds.front()),
+                counter.total,
                 Roofline{counter.total, middle, peaks.bytes_per_second, arithmetic_peak(model, peaks)}};
 }
 
@@ -115,7 +118,9 @@ Json to_json(const Result& r, const MachinePeaks& peaks) {
           {"depth", r.test.depth},
           {"batch", r.test.batch},
           {"peaks",
-           {{"read_bytes_per_s", peaks.bytes_per_second}, {"int8_ops_per_s", peaks.int8_per_second}, {"f32_ops_per_s", peaks.f32_per_second}}}};
+           {{"read_bytes_per_s", peaks.bytes_per_second},
+            {"int8_ops_per_s", peaks.int8_per_second},
+            {"f32_ops_per_s", peaks.f32_per_second}}}};
 }
 
 Expected<int> bench(const Flags& flags) {
@@ -153,7 +158,8 @@ Expected<int> bench(const Flags& flags) {
         continue;
       }
       fmt::print("{:<16} {:>7} {:>10.2f} {:>19} {:>14} {:>8.1f} % {:>9.1f} % {:>10.1f}  {}\n", test.name(), r.threads, r.median,
-                 fmt::format("{:.2f} - {:.2f}", r.min, r.max), in_bytes(static_cast<double>(r.work.bytes) / static_cast<double>(test.all_tokens())),
+                 fmt::format("{:.2f} - {:.2f}", r.min, r.max),
+                 in_bytes(static_cast<double>(r.work.bytes) / static_cast<double>(test.all_tokens())),
                  100 * r.roofline.bandwidth_fraction(), 100 * r.roofline.flops_fraction(), r.roofline.arithmetic_intensity(),
                  to_string(r.roofline.bound()));
       std::fflush(stdout);
@@ -177,7 +183,9 @@ void add_bench(Commands& commands) {
   list("-d,--depth", flags->depths, "tokens that are in the cache before");
   list("-b,--batch", flags->batches, "tg: sequences that make tokens at once");
   list("-t,--threads", flags->threads, "threads (default: all)");
-  app.add_option("-r", flags->repetitions, "how often each is timed, after one run that is not")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("-r", flags->repetitions, "how often each is timed, after one run that is not")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

@@ -78,7 +78,10 @@ class Chat {
   bool command(const std::string& line) {
     const auto space = line.find(' ');
     const std::string name = line.substr(0, space);
-    std::string rest = space == std::string::npos ? "" : line.substr(line.find_first_not_of(' ', space) == std::string::npos ? line.size() : line.find_first_not_of(' ', space));
+    std::string rest = space == std::string::npos ? ""
+                                                  : line.substr(line.find_first_not_of(' ', space) == std::string::npos
+                                                                    ? line.size()
+                                                                    : line.find_first_not_of(' ', space));
     if (name == "/quit") return false;
     if (name == "/help") note(help);
     else if (name == "/clear") clear();
@@ -108,12 +111,16 @@ class Chat {
     if (path.empty()) return note(save ? "/save needs the name of a file" : "/load needs the name of a file");
     const Expected<void> done = save ? save_session(session_, path) : load_session(session_, path);
     if (!done) return note(fmt::format("error: {}", one_line(done.error().message())));
-    note(fmt::format("{} {} messages, {} tokens", save ? "saved" : "loaded", session_.messages().size(), session_.cached().size()));
+    note(fmt::format("{} {} messages, {} tokens", save ? "saved" : "loaded", session_.messages().size(),
+                     session_.cached().size()));
   }
 
   void answer(const std::string& message) {
-    GenerateOptions options{.max_tokens = flags_.tokens > 0 ? flags_.tokens : SIZE_MAX, .sampling = flags_.sampling.params,
-                            .chain = flags_.sampling.chain, .stop = flags_.stop, .stop_token = interrupts_.work()};
+    GenerateOptions options{.max_tokens = flags_.tokens > 0 ? flags_.tokens : SIZE_MAX,
+                            .sampling = flags_.sampling.params,
+                            .chain = flags_.sampling.chain,
+                            .stop = flags_.stop,
+                            .stop_token = interrupts_.work()};
     options.sampling.seed += turn_++;  // the same question twice is not the same draw twice
     bool newline = true;
     for (const std::string_view piece : session_.generate(message, std::move(options))) {
@@ -133,7 +140,8 @@ class Chat {
     std::string line = fmt::format("[{} tokens, {:.1f} tokens/s", speed.decode_tokens, speed.decode_per_second);
     if (result->finish_reason == FinishReason::cancelled) line += "; stopped";
     const bool full = result->finish_reason == FinishReason::length && (flags_.tokens == 0 || result->ids.size() < flags_.tokens);
-    if (result->finish_reason == FinishReason::length) line += full ? "; finish reason length: the context is full" : "; finish reason length: -n";
+    if (result->finish_reason == FinishReason::length)
+      line += full ? "; finish reason length: the context is full" : "; finish reason length: -n";
     note(line + "]");
     if (full) context_is_full();
   }
@@ -174,7 +182,8 @@ void add_chat(Commands& commands) {
   flags->model.add(app);
   app.add_option("--system", flags->system, "the system message");
   app.add_option("--template", flags->chat_template, "a file with a template, instead of the model's own");
-  app.add_option("-n", flags->tokens, "most tokens of an answer (default: to the end of the context)")->check(CLI::Range(1, 1 << 28));
+  app.add_option("-n", flags->tokens, "most tokens of an answer (default: to the end of the context)")
+      ->check(CLI::Range(1, 1 << 28));
   app.add_option("--stop", flags->stop, "end an answer before this text; may be given several times")->allow_extra_args(false);
   flags->sampling.add(app);
 }

@@ -22,8 +22,11 @@ void ModelFlags::add(CLI::App& app, bool with_threads) {
   add_path(app);
   if (with_threads) app.add_option("--threads", threads, "threads (default: all)")->check(CLI::Range(1, Cpu::max_threads));
   app.add_option("--chunk", chunk, "most prompt tokens in one step")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--ctx", context, "positions of the context (default: the model's, at most 4096)")->check(CLI::Range(1, 1 << 28));
-  app.add_option("--kv", kv, "how keys and values are stored")->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))->capture_default_str();
+  app.add_option("--ctx", context, "positions of the context (default: the model's, at most 4096)")
+      ->check(CLI::Range(1, 1 << 28));
+  app.add_option("--kv", kv, "how keys and values are stored")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))
+      ->capture_default_str();
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
   app.add_option("--isa", isa, "instruction set (default: the best of this machine)")
       ->check(CLI::IsMember({"portable", "avx2", "avx_vnni", "avx512"}))
@@ -52,13 +55,22 @@ Expected<std::string> TextFlags::read() const {
 }
 
 void SamplingFlags::add(CLI::App& app) {
-  app.add_option("--temp", params.temperature, "temperature; 0 takes the likeliest token")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  app.add_option("--temp", params.temperature, "temperature; 0 takes the likeliest token")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   app.add_option("--top-k", params.top_k, "keep the k likeliest; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
-  app.add_option("--top-p", params.top_p, "keep the fewest with this much probability; 1: all")->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  app.add_option("--min-p", params.min_p, "keep those with this share of the likeliest's probability")->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  app.add_option("--repeat-penalty", params.repeat_penalty, "of the last 64 tokens; 1: none")->check(CLI::Range(1e-3, 1e3))->capture_default_str();
+  app.add_option("--top-p", params.top_p, "keep the fewest with this much probability; 1: all")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--min-p", params.min_p, "keep those with this share of the likeliest's probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--repeat-penalty", params.repeat_penalty, "of the last 64 tokens; 1: none")
+      ->check(CLI::Range(1e-3, 1e3))
+      ->capture_default_str();
   app.add_option("--seed", params.seed, "same seed, same answer")->capture_default_str();
-  app.add_option("--chain", chain, "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags above");
+  app.add_option("--chain", chain,
+                 "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags above");
 }
 
 Expected<std::string> read_file(const std::string& path) {

@@ -5,8 +5,8 @@
 #include <nihao/models/any_model.hpp>
 #include <nihao/sampling/sampler.hpp>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>

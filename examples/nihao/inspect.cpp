@@ -101,7 +101,8 @@ Expected<Inspected> inspect_folder(const Flags& flags) {
   out.kind = "Hugging Face folder";
   NIHAO_TRY(out.architecture, json_get_or<std::string>(*json, "model_type", ""));
   if (const auto* members = json->get_ptr<const Json::object_t*>())
-    for (const auto& [key, value] : *members) out.lines.emplace_back(key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    for (const auto& [key, value] : *members)
+      out.lines.emplace_back(key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (auto config = config_from_hf(*json)) out.config = std::move(config->config);
   out.metadata = *std::move(json);
   out.tensors = std::move(file).take_tensors();
@@ -132,7 +133,8 @@ Memory memory_of(const Inspected& file, const Flags& flags) {
 
 Expected<int> inspect(const Flags& flags) {
   std::error_code ignored;
-  NIHAO_TRY(const Inspected file, std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
+  NIHAO_TRY(const Inspected file,
+            std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
   const Memory memory = memory_of(file, flags);
   std::uint64_t parameters = 0;
   for (const TensorInfo& t : file.tensors.tensors()) parameters += t.elements();
@@ -157,8 +159,9 @@ Expected<int> inspect(const Flags& flags) {
                 {"metadata", file.metadata}});
     return 0;
   }
-  fmt::print("{}, {}, {:.1f} M parameters in {} tensors\n", file.kind, file.architecture.empty() ? "no architecture" : one_line(file.architecture),
-             static_cast<double>(parameters) / 1e6, file.tensors.tensors().size());
+  fmt::print("{}, {}, {:.1f} M parameters in {} tensors\n", file.kind,
+             file.architecture.empty() ? "no architecture" : one_line(file.architecture), static_cast<double>(parameters) / 1e6,
+             file.tensors.tensors().size());
   fmt::print("memory: {} of weights", in_bytes(static_cast<double>(memory.weights)));
   if (memory.positions > 0)
     fmt::print(", {} of {} keys and values for {} positions ({} each)", in_bytes(static_cast<double>(memory.kv())), flags.kv,
@@ -167,7 +170,8 @@ Expected<int> inspect(const Flags& flags) {
   for (const auto& [key, value] : file.lines) fmt::print("  {} = {}\n", one_line(key), one_line(value));
   fmt::print("\ntensors{:>36} {:>16} {:>10} {:>12}\n", "format", "shape", "bytes", "offset");
   for (const TensorInfo& t : file.tensors.tensors())
-    fmt::print("  {:<34} {:>6} {:>16} {:>10} {:>12}\n", one_line(t.name), format_info(t.format).name, shape_text(t), t.bytes.size(), t.offset);
+    fmt::print("  {:<34} {:>6} {:>16} {:>10} {:>12}\n", one_line(t.name), format_info(t.format).name, shape_text(t),
+               t.bytes.size(), t.offset);
   return 0;
 }
 
@@ -178,7 +182,9 @@ void add_inspect(Commands& commands) {
   CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
   app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->required();
   app.add_option("--ctx", flags->context, "positions to count the memory for")->check(CLI::Range(1, 1 << 28));
-  app.add_option("--kv", flags->kv, "how keys and values would be stored")->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))->capture_default_str();
+  app.add_option("--kv", flags->kv, "how keys and values would be stored")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))
+      ->capture_default_str();
   app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");
   app.add_flag("--json", flags->json, "print one JSON document");
 }

@@ -26,7 +26,8 @@ struct Flags {
 Expected<std::vector<TokenId>> prompt_ids(const Flags& flags, const AnyModel& model) {
   if (flags.ids_option->count() > 0) return flags.ids;
   NIHAO_TRY(const std::string text, flags.text.read());
-  if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer: give --ids", flags.model.path};
+  if (model.tokenizer() == nullptr)
+    return Error{ErrorCode::missing, "the model's files have no tokenizer: give --ids", flags.model.path};
   return model.tokenizer()->encode(text, {.parse_special = true});
 }
 
@@ -35,7 +36,8 @@ Expected<void> write_states(const std::string& path, const Recorder& recorder, c
   if (recorder.full()) return Error{ErrorCode::limit, "the tensors of this prompt do not fit the recorder", path};
   const std::vector<NamedTensor> named = reference_tensors(recorder.records(), config);
   std::vector<SafetensorsTensor> tensors;
-  for (const NamedTensor& t : named) tensors.push_back({t.name, SafetensorsType::F32, t.shape, std::as_bytes(std::span(t.values))});
+  for (const NamedTensor& t : named)
+    tensors.push_back({t.name, SafetensorsType::F32, t.shape, std::as_bytes(std::span(t.values))});
   return write_safetensors(path, tensors);
 }
 
@@ -55,7 +57,10 @@ Expected<int> logits(const Flags& flags) {
   for (std::size_t done = 0; done < ids.size();) {
     const std::size_t count = std::min(context->chunk(), ids.size() - done);
     const bool last = done + count == ids.size();
-    const SequenceTokens part{0, std::span(ids).subspan(done, count), flags.all ? Wanted::all : last ? Wanted::last : Wanted::none};
+    const SequenceTokens part{0, std::span(ids).subspan(done, count),
+                              flags.all ? Wanted::all
+                              : last    ? Wanted::last
+                                        : Wanted::none};
     NIHAO_TRY(const MatrixView<const float> made, context->step(std::span(&part, 1), flags.states.empty() ? nullptr : &observer));
     rows.insert(rows.end(), made.data(), made.data() + made.rows() * made.cols());
     done += count;
@@ -81,7 +86,8 @@ Expected<int> logits(const Flags& flags) {
     print_json({{"ids", ids}, {"top", std::move(list)}});
   } else {
     for (const TokenId id : order)
-      fmt::print("{:>7}  {:>10.5f}  {}\n", id, logit(id), model.tokenizer() ? json_text(model.tokenizer()->piece(id)).dump() : "");
+      fmt::print("{:>7}  {:>10.5f}  {}\n", id, logit(id),
+                 model.tokenizer() ? json_text(model.tokenizer()->piece(id)).dump() : "");
   }
   return 0;
 }
@@ -93,11 +99,18 @@ void add_logits(Commands& commands) {
   CLI::App& app = commands.add("logits", "The logits after a prompt", [flags] { return logits(*flags); });
   flags->model.add(app);
   flags->text.add(app, "the prompt");
-  flags->ids_option = app.add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3")->delimiter(',')->excludes(flags->text.text_option)->excludes(flags->text.file_option);
-  app.add_option("--top", flags->top, "how many of the likeliest tokens to print")->check(CLI::Range(0, 1 << 24))->capture_default_str();
+  flags->ids_option = app.add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3")
+                          ->delimiter(',')
+                          ->excludes(flags->text.text_option)
+                          ->excludes(flags->text.file_option);
+  app.add_option("--top", flags->top, "how many of the likeliest tokens to print")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
   app.add_flag("--all", flags->all, "--out has the logits of every position, not of the last alone");
-  app.add_option("--out", flags->out, "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]");
-  app.add_option("--states", flags->states, "write what every station made to this safetensors file, named as in docs/program.md");
+  app.add_option("--out", flags->out,
+                 "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]");
+  app.add_option("--states", flags->states,
+                 "write what every station made to this safetensors file, named as in docs/program.md");
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

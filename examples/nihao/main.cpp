@@ -23,7 +23,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
   Commands commands{app};
-  for (const auto add : {add_inspect, add_tokenize, add_detokenize, add_render, add_logits, add_run, add_chat, add_perplexity, add_bench})
+  for (const auto add :
+       {add_inspect, add_tokenize, add_detokenize, add_render, add_logits, add_run, add_chat, add_perplexity, add_bench})
     add(commands);
   try {
     app.parse(argc, argv);
@@ -56,9 +57,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory", 1);
-  } catch (const std::exception& error) {
+  } catch (const std::bad_alloc&) { return fail("out of memory", 1); } catch (const std::exception& error) {
     return fail(error.what(), 1);
   }
 }

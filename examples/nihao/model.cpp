@@ -52,7 +52,9 @@ Expected<AnyModel> load_model(const std::string& path, const CpuOptions& cpu, st
   return is_folder(path) ? load_hf(path, options) : load(path, options);
 }
 
-Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) { return load_model(flags.path, flags.cpu(), std::move(stop)); }
+Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) {
+  return load_model(flags.path, flags.cpu(), std::move(stop));
+}
 
 Expected<AnyModel::Text> load_text(const std::string& path) {
   if (is_folder(path)) return AnyModel::Text{};  // the library reads no tokenizer from folders
@@ -78,7 +80,8 @@ Expected<ChatTemplate> load_template(const std::string& path) {
 
 std::string describe(const Config& config, const TensorFile& tensors) {
   double parameters = 0, bytes = 0;
-  for (const TensorInfo& t : tensors.tensors()) parameters += static_cast<double>(t.elements()), bytes += static_cast<double>(t.bytes.size());
+  for (const TensorInfo& t : tensors.tensors())
+    parameters += static_cast<double>(t.elements()), bytes += static_cast<double>(t.bytes.size());
   return fmt::format("{}, {:.1f} M parameters, {}", config.architecture, parameters / 1e6, in_bytes(bytes));
 }
 

@@ -53,10 +53,13 @@ Expected<int> score(Flags& flags) {
     print_json(json);
     return 0;
   }
-  fmt::print("perplexity {:.4f} over {} tokens ({} windows of {})\n", result.perplexity, result.tokens, result.windows, options.window);
+  fmt::print("perplexity {:.4f} over {} tokens ({} windows of {})\n", result.perplexity, result.tokens, result.windows,
+             options.window);
   if (const auto& d = result.divergence)
-    fmt::print("against exact: KL mean {:.6f}, 99th percentile {:.6f}, max {:.6f}; the same likeliest token at {:.2f} % of {} positions\n",
-               d->kl_mean, d->kl_p99, d->kl_max, 100 * d->top1_agreement, d->positions);
+    fmt::print(
+        "against exact: KL mean {:.6f}, 99th percentile {:.6f}, max {:.6f}; the same likeliest token at {:.2f} % of {} "
+        "positions\n",
+        d->kl_mean, d->kl_p99, d->kl_max, 100 * d->top1_agreement, d->positions);
   return 0;
 }
 

@@ -47,7 +47,8 @@ Expected<int> render(const Flags& flags) {
       const auto name = [&](std::optional<TokenId> id) { return std::string(id ? text.tokenizer->piece(*id) : ""); };
       bos = name(text.tokenizer->bos()), eos = name(text.tokenizer->eos());
     }
-    if (!chat_template && flags.file.empty()) return Error{ErrorCode::missing, "the model's files have no chat template", flags.model};
+    if (!chat_template && flags.file.empty())
+      return Error{ErrorCode::missing, "the model's files have no chat template", flags.model};
   }
   if (!flags.file.empty()) { NIHAO_TRY(chat_template, load_template(flags.file)); }
   RenderOptions options;
@@ -61,9 +62,12 @@ Expected<int> render(const Flags& flags) {
     NIHAO_TRY(Json messages, read_json(flags.messages));
     Json tools;
     if (!flags.tools.empty()) { NIHAO_TRY(tools, read_json(flags.tools)); }
-    context = {{"messages", std::move(messages)}, {"tools", std::move(tools)},
-               {"documents", nullptr},            {"add_generation_prompt", !flags.no_generation_prompt},
-               {"bos_token", json_text(bos)},     {"eos_token", json_text(eos)}};
+    context = {{"messages", std::move(messages)},
+               {"tools", std::move(tools)},
+               {"documents", nullptr},
+               {"add_generation_prompt", !flags.no_generation_prompt},
+               {"bos_token", json_text(bos)},
+               {"eos_token", json_text(eos)}};
   }
   NIHAO_TRY(const std::string text, chat_template->render(to_value(context), options));
   if (flags.json) print_json({{"text", json_text(text)}});
@@ -82,7 +86,8 @@ void add_render(Commands& commands) {
   });
   app.add_option("-m,--model", flags->model, "the model whose template, BOS and EOS are used");
   app.add_option("--template", flags->file, "a file with a template, instead of the model's");
-  app.add_option("--messages", flags->messages, "a JSON file with the messages: [{\"role\": \"user\", \"content\": \"...\"}, ...]");
+  app.add_option("--messages", flags->messages,
+                 "a JSON file with the messages: [{\"role\": \"user\", \"content\": \"...\"}, ...]");
   app.add_option("--tools", flags->tools, "a JSON file with the tools");
   app.add_option("--context", flags->context, "a JSON file with all of the template's variables, instead");
   app.add_flag("--no-generation-prompt", flags->no_generation_prompt, "do not begin the answer");

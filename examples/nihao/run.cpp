@@ -30,8 +30,12 @@ Expected<int> run(const Flags& flags) {
   if (!flags.chat_template.empty()) { NIHAO_TRY(options.chat_template, load_template(flags.chat_template)); }
 
   Interrupts interrupts;
-  GenerateOptions generate{.max_tokens = flags.tokens, .sampling = flags.sampling.params, .chain = flags.sampling.chain,
-                           .stop = flags.stop, .stop_token = interrupts.work(), .ignore_eog = flags.ignore_eos};
+  GenerateOptions generate{.max_tokens = flags.tokens,
+                           .sampling = flags.sampling.params,
+                           .chain = flags.sampling.chain,
+                           .stop = flags.stop,
+                           .stop_token = interrupts.work(),
+                           .ignore_eog = flags.ignore_eos};
   const double load_start = seconds_since_start();
   NIHAO_TRY(const AnyModel model, load_model(flags.model, generate.stop_token));
   const double load_seconds = seconds_since_start() - load_start;
@@ -42,7 +46,8 @@ Expected<int> run(const Flags& flags) {
     NIHAO_TRY(ids, model.tokenizer()->encode(text, {.parse_special = true}));
   }
   const double generate_start = seconds_since_start();
-  for (const std::string_view piece : flags.chat ? session.generate(text, generate) : session.complete(std::move(ids), generate)) {
+  for (const std::string_view piece :
+       flags.chat ? session.generate(text, generate) : session.complete(std::move(ids), generate)) {
     if (flags.json) continue;
     fmt::print("{}", piece);
     std::fflush(stdout);
@@ -79,7 +84,8 @@ void add_run(Commands& commands) {
   CLI::App& app = commands.add("run", "One generation", [flags] { return run(*flags); });
   flags->model.add(app);
   flags->text.add(app, "the prompt");
-  app.add_flag("--chat", flags->chat, "TEXT is a message, put to the model through its chat template; else the model continues TEXT");
+  app.add_flag("--chat", flags->chat,
+               "TEXT is a message, put to the model through its chat template; else the model continues TEXT");
   app.add_option("--system", flags->system, "with --chat: the system message");
   app.add_option("--template", flags->chat_template, "with --chat: a file with a template, instead of the model's own");
   app.add_option("-n", flags->tokens, "most tokens of the answer")->check(CLI::Range(0, 1 << 28))->capture_default_str();

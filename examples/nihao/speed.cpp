@@ -5,7 +5,9 @@
 namespace nihao::program {
 
 namespace {
-[[nodiscard]] double per_second(std::size_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+[[nodiscard]] double per_second(std::size_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
 }  // namespace
 
 Speed::Speed(const GenerationResult& result, double before)
@@ -16,8 +18,8 @@ Speed::Speed(const GenerationResult& result, double before)
       first_token_seconds(before + result.first_token_seconds) {}
 
 std::string Speed::line() const {
-  return fmt::format("prompt {} tokens, {:.1f} tokens/s; answer {} tokens, {:.1f} tokens/s; first token after {:.2f} s", prompt_tokens,
-                     prompt_per_second, decode_tokens, decode_per_second, first_token_seconds);
+  return fmt::format("prompt {} tokens, {:.1f} tokens/s; answer {} tokens, {:.1f} tokens/s; first token after {:.2f} s",
+                     prompt_tokens, prompt_per_second, decode_tokens, decode_per_second, first_token_seconds);
 }
 
 double arithmetic_peak(const AnyModel& model, const MachinePeaks& peaks) {

@@ -12,7 +12,8 @@ using namespace nihao;
 
 namespace {
 
-std::shared_ptr<ModelContext> context_of(const AnyModel& model, KvType kv = KvType::f32, std::size_t positions = 512, std::size_t chunk = 512) {
+std::shared_ptr<ModelContext> context_of(const AnyModel& model, KvType kv = KvType::f32, std::size_t positions = 512,
+                                         std::size_t chunk = 512) {
   auto context = model.context({.positions = positions, .chunk = chunk, .kv = kv});
   REQUIRE(context.has_value());
   return *std::move(context);
@@ -38,7 +39,8 @@ TEST_CASE("perplexity is what the logits of each window say, computed the long w
   CHECK(result->tokens == 2 * 15);
   double sum = 0;
   for (std::size_t w = 0; w < 2; ++w) {
-    std::vector<TokenId> window(ids.begin() + static_cast<std::ptrdiff_t>(32 * w), ids.begin() + static_cast<std::ptrdiff_t>(32 * w + 32));
+    std::vector<TokenId> window(ids.begin() + static_cast<std::ptrdiff_t>(32 * w),
+                                ids.begin() + static_cast<std::ptrdiff_t>(32 * w + 32));
     window[0] = 1;
     for (std::size_t i = 16; i + 1 < 32; ++i) {
       const auto alone = context_of(*model);
@@ -140,8 +142,12 @@ void check_against_reference(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the exact mode scores a text as the reference does, token by token: SmolLM2") { check_against_reference("smollm2-135m-q4_1"); }
-TEST_CASE("the exact mode scores a text as the reference does, token by token: Gemma 3") { check_against_reference("gemma3-270m-q4_k_m"); }
+TEST_CASE("the exact mode scores a text as the reference does, token by token: SmolLM2") {
+  check_against_reference("smollm2-135m-q4_1");
+}
+TEST_CASE("the exact mode scores a text as the reference does, token by token: Gemma 3") {
+  check_against_reference("gemma3-270m-q4_k_m");
+}
 TEST_CASE("the exact mode scores a text as the reference does, token by token: Qwen2.5") {
   check_against_reference("qwen2.5-coder-0.5b-q4_k_m");
 }

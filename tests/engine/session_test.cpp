@@ -189,7 +189,8 @@ TEST_CASE("the same seed gives the same answer, another seed another") {
   if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const auto with_seed = [&](std::uint64_t seed) {
     Session session(*model);
-    GenerateOptions options{.max_tokens = 24, .sampling = {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed}, .ignore_eog = true};
+    GenerateOptions options{
+        .max_tokens = 24, .sampling = {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed}, .ignore_eog = true};
     for ([[maybe_unused]] const auto piece : session.complete("hello", options)) {}
     return session.result()->ids;
   };

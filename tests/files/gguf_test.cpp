@@ -24,9 +24,7 @@ struct Raw {
     put<std::uint64_t>(s.size());
     return chars(s);
   }
-  Raw& chars(std::string_view s) {
-    return append(s.data(), s.size());
-  }
+  Raw& chars(std::string_view s) { return append(s.data(), s.size()); }
   // Not insert(): at -O3 g++ 12 takes it for an overflow.
   Raw& append(const void* from, std::size_t size) {
     bytes.resize(bytes.size() + size);

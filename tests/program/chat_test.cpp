@@ -45,10 +45,12 @@ TEST_CASE("chat answers each line, tells the speed, and leaves at the end of the
 TEST_CASE("chat's commands are told by /help, and an unknown one is no message") {
   const Setup setup;
   if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  const auto result = test::run(setup.arguments({"-n", "8"}), "/help\n/nope\n/save\n/load\n/load /no/such/file\n/quit\nnever read\n");
+  const auto result =
+      test::run(setup.arguments({"-n", "8"}), "/help\n/nope\n/save\n/load\n/load /no/such/file\n/quit\nnever read\n");
   CHECK(result.status == 0);
   CHECK(result.out == "");
-  for (const char* command : {"/save F", "/load F", "/clear", "/system", "/quit"}) CHECK(result.err.find(command) != std::string::npos);
+  for (const char* command : {"/save F", "/load F", "/clear", "/system", "/quit"})
+    CHECK(result.err.find(command) != std::string::npos);
   CHECK(result.err.find("there is no /nope") != std::string::npos);
   CHECK(result.err.find("/save needs the name of a file") != std::string::npos);
   CHECK(result.err.find("error: /no/such/file: No such file or directory") != std::string::npos);
@@ -97,7 +99,8 @@ TEST_CASE("a full context is told with its finish reason, and the history is kep
   const Setup setup;
   if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const std::string file = setup.folder.path("session");
-  const auto result = test::run(setup.arguments({"--ctx", "60", "--stop", "\x01"}), "hello\nthis is too much by now, is it not\n/save " + file + "\n");
+  const auto result = test::run(setup.arguments({"--ctx", "60", "--stop", "\x01"}),
+                                "hello\nthis is too much by now, is it not\n/save " + file + "\n");
   CHECK(result.status == 0);
   CHECK(result.err.find("finish reason length: the context is full") != std::string::npos);
   CHECK(result.err.find("the context of 60 tokens is full; the history is kept") != std::string::npos);

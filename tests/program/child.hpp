@@ -63,7 +63,8 @@ class Child {
   [[nodiscard]] const std::string& out() const { return text_[0]; }
   [[nodiscard]] const std::string& err() const { return text_[1]; }
 
-  /// Reads until `text` has come on standard output (or, `on_error`, on standard error), from `from` on. False: it did not in time.
+  /// Reads until `text` has come on standard output (or, `on_error`, on standard error), from `from` on. False: it did not in
+  /// time.
   bool wait_for(const std::string& text, bool on_error = false, std::size_t from = 0) {
     const std::string& got = text_[on_error ? 1 : 0];
     while (got.find(text, from) == std::string::npos)

@@ -65,7 +65,8 @@ TEST_CASE("inspect tells architecture, parameters, tensors and metadata") {
   // 1 layer, keys and values of 4 heads of 16, f16.
   const auto& metadata = json["metadata"];
   const auto kv_heads = metadata["llama.attention.head_count_kv"].get<std::uint64_t>(),
-             head = metadata["llama.embedding_length"].get<std::uint64_t>() / metadata["llama.attention.head_count"].get<std::uint64_t>(),
+             head = metadata["llama.embedding_length"].get<std::uint64_t>() /
+                    metadata["llama.attention.head_count"].get<std::uint64_t>(),
              layers = metadata["llama.block_count"].get<std::uint64_t>();
   CHECK(json["memory"]["kv_bytes_per_token"] == layers * kv_heads * head * 2 * 2);
   const auto text = test::run({"inspect", model("Q4_K")});
@@ -89,7 +90,8 @@ TEST_CASE("tokenize gives ids and pieces, and detokenize takes them back") {
   CHECK(keys(json) == std::set<std::string>{"ids", "pieces"});
   CHECK(json["ids"].size() == json["pieces"].size());
   CHECK(json["ids"][0] == 1);
-  CHECK(json_of({"tokenize", "--model", model(), "--no-bos", "hi"})["ids"].size() + 1 == json_of({"tokenize", "--model", model(), "hi"})["ids"].size());
+  CHECK(json_of({"tokenize", "--model", model(), "--no-bos", "hi"})["ids"].size() + 1 ==
+        json_of({"tokenize", "--model", model(), "hi"})["ids"].size());
   CHECK(json_of({"tokenize", "--model", model(), "--no-bos", "</s>"})["ids"].back() == 2);
   CHECK(json_of({"tokenize", "--model", model(), "--no-bos", "--no-special", "</s>"})["ids"].size() > 3);
   CHECK(json_of({"tokenize", "--model", model(), "-"}, "hi, 你好") == json);
@@ -116,25 +118,31 @@ TEST_CASE("detokenize shows bytes that are no text as U+FFFD, and gives them exa
 
 TEST_CASE("render puts a conversation, or a whole context, through a template") {
   const test::TempFolder folder;
-  write(folder.path("t"), "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}");
+  write(folder.path("t"),
+        "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt "
+        "%}[assistant]{% endif %}");
   write(folder.path("m"), R"([{"role": "user", "content": "你好"}])");
   const Json json = json_of({"render", "--template", folder.path("t"), "--messages", folder.path("m")});
   CHECK(keys(json) == std::set<std::string>{"text"});
   CHECK(json["text"] == "[user] 你好\n[assistant]");
-  CHECK(test::run({"render", "--template", folder.path("t"), "--messages", folder.path("m"), "--no-generation-prompt"}).out == "[user] 你好\n");
+  CHECK(test::run({"render", "--template", folder.path("t"), "--messages", folder.path("m"), "--no-generation-prompt"}).out ==
+        "[user] 你好\n");
   write(folder.path("c"), R"({"messages": [{"role": "user", "content": "x"}], "bos_token": "<s>"})");
   CHECK(test::run({"render", "--template", folder.path("t"), "--context", folder.path("c")}).out == "<s>[user] x\n");
   CHECK(test::run({"render", "--template", folder.path("t"), "--context", "-"}, R"({"messages": []})").out == "");
   write(folder.path("now"), "{{ strftime_now('%Y-%m-%d %H:%M') }}");
-  CHECK(test::run({"render", "--template", folder.path("now"), "--messages", folder.path("m"), "--now", "2026-10-05T12:30:00"}).out == "2026-10-05 12:30");
-  CHECK(test::run({"render", "--template", folder.path("now"), "--messages", folder.path("m"), "--now", "2026-10-05"}).out == "2026-10-05 00:00");
+  CHECK(test::run({"render", "--template", folder.path("now"), "--messages", folder.path("m"), "--now", "2026-10-05T12:30:00"})
+            .out == "2026-10-05 12:30");
+  CHECK(test::run({"render", "--template", folder.path("now"), "--messages", folder.path("m"), "--now", "2026-10-05"}).out ==
+        "2026-10-05 00:00");
   CHECK(test::run({"render", "--template", folder.path("now"), "--messages", folder.path("m"), "--now", "today"}).status == 2);
   write(folder.path("bad"), "{{ raise_exception('two\nlines') }}");
   const auto bad = test::run({"render", "--template", folder.path("bad"), "--messages", folder.path("m")});
   CHECK(bad.status == 1);
   CHECK(bad.err.find("two\\nlines") != std::string::npos);
   write(folder.path("m"), "[{");
-  CHECK(test::run({"render", "--template", folder.path("t"), "--messages", folder.path("m")}).err.find(folder.path("m")) != std::string::npos);
+  CHECK(test::run({"render", "--template", folder.path("t"), "--messages", folder.path("m")}).err.find(folder.path("m")) !=
+        std::string::npos);
 }
 
 TEST_CASE("logits gives the likeliest tokens, and writes all of them to a file") {
@@ -155,7 +163,9 @@ TEST_CASE("logits gives the likeliest tokens, and writes all of them to a file")
   for (const Json& id : json["ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
   CHECK(json_of({"logits", "--model", model(), "--top", "3", "--ids", ids}) == json);
   // Every position; the last is the same to the bit, however the prompt is cut.
-  REQUIRE(test::run({"logits", "--model", model(), "--all", "--chunk", "2", "--threads", "1", "--out", folder.path("all"), "hello"}).status == 0);
+  REQUIRE(
+      test::run({"logits", "--model", model(), "--all", "--chunk", "2", "--threads", "1", "--out", folder.path("all"), "hello"})
+          .status == 0);
   const auto all = Safetensors::open(folder.path("all"));
   REQUIRE(all.has_value());
   CHECK(all->find("logits")->shape == std::vector<std::uint64_t>{json["ids"].size(), 272});
@@ -172,8 +182,11 @@ TEST_CASE("logits of the golden prompts are the golden logits, exactly computed"
   for (const char* format : {"F32", "Q8_0", "Q4_K"}) {
     CAPTURE(format);
     std::string ids;
-    for (const auto id : *reference->values<std::int64_t>("short.input_ids")) ids += (ids.empty() ? "" : ",") + std::to_string(id);
-    REQUIRE(test::run({"logits", "--model", model(format), "--exact", "--kv", "f32", "--all", "--ids", ids, "--out", folder.path("l")}).status == 0);
+    for (const auto id : *reference->values<std::int64_t>("short.input_ids"))
+      ids += (ids.empty() ? "" : ",") + std::to_string(id);
+    REQUIRE(test::run(
+                {"logits", "--model", model(format), "--exact", "--kv", "f32", "--all", "--ids", ids, "--out", folder.path("l")})
+                .status == 0);
     const auto got = *Safetensors::open(folder.path("l"))->values<float>("logits");
     const auto expected = *reference->values<float>(std::string(format) + ".short.logits");
     REQUIRE(got.size() == expected.size());
@@ -192,10 +205,13 @@ TEST_CASE("--states writes every station's tensors by the reference's names, how
   for (const auto id : *reference->values<std::int64_t>("long.input_ids")) ids += (ids.empty() ? "" : ",") + std::to_string(id);
   const test::TempFolder out;
   for (const char* chunk : {"512", "5"}) {
-    REQUIRE(test::run({"logits", "--model", folder->string(), "--exact", "--kv", "f32", "--ids", ids, "--all", "--chunk", chunk, "--states", out.path("s")}).status == 0);
+    REQUIRE(test::run({"logits", "--model", folder->string(), "--exact", "--kv", "f32", "--ids", ids, "--all", "--chunk", chunk,
+                       "--states", out.path("s")})
+                .status == 0);
     const auto states = Safetensors::open(out.path("s"));
     REQUIRE(states.has_value());
-    for (const char* name : {"hidden.embed", "hidden.layer0", "hidden.final_norm", "layer0.attn_out", "layer0.q_after_rope", "layer0.attn_probs", "layer0.ffn_out", "logits"}) {
+    for (const char* name : {"hidden.embed", "hidden.layer0", "hidden.final_norm", "layer0.attn_out", "layer0.q_after_rope",
+                             "layer0.attn_probs", "layer0.ffn_out", "logits"}) {
       CAPTURE(name);
       const auto* got = states->find(name);
       const auto* wanted = reference->find(std::string("long.") + name);
@@ -218,10 +234,12 @@ TEST_CASE("run tells ids, text, finish reason, timings and memory") {
   CHECK(json["ids"].size() == 12);
   CHECK(json["finish_reason"] == "length");
   const Json& timings = json["timings"];
-  CHECK(keys(timings) == std::set<std::string>{"load_ms", "prompt_tokens", "prompt_per_s", "decode_tokens", "decode_per_s", "first_token_ms", "bound"});
+  CHECK(keys(timings) == std::set<std::string>{"load_ms", "prompt_tokens", "prompt_per_s", "decode_tokens", "decode_per_s",
+                                               "first_token_ms", "bound"});
   CHECK(timings["prompt_tokens"] == json["prompt_ids"].size());
   CHECK(timings["decode_tokens"] == 12);
-  for (const char* positive : {"load_ms", "prompt_per_s", "decode_per_s", "first_token_ms"}) CHECK(timings[positive].get<double>() > 0);
+  for (const char* positive : {"load_ms", "prompt_per_s", "decode_per_s", "first_token_ms"})
+    CHECK(timings[positive].get<double>() > 0);
   CHECK(timings["first_token_ms"].get<double>() > timings["load_ms"].get<double>());
   CHECK((timings["bound"] == "compute" || timings["bound"] == "memory"));
   CHECK(json["peak_rss_bytes"].get<std::uint64_t>() > 1'000'000);
@@ -237,23 +255,27 @@ TEST_CASE("perplexity tells its figure and, against exact, the distance") {
   CHECK(has_keys(json, {"perplexity", "tokens"}));
   CHECK(json["perplexity"].get<double>() > 1);
   CHECK(json["tokens"].get<int>() % 31 == 0);
-  const Json compared = json_of({"perplexity", "--model", model("Q4_0"), "--file", folder.path("text"), "--ctx", "64", "--against-exact"});
+  const Json compared =
+      json_of({"perplexity", "--model", model("Q4_0"), "--file", folder.path("text"), "--ctx", "64", "--against-exact"});
   CHECK(has_keys(compared, {"perplexity", "tokens", "kl_mean", "kl_p99", "top1_agreement"}));
   CHECK(compared["perplexity"] == json["perplexity"]);
   CHECK(compared["kl_mean"].get<double>() > 0);
   CHECK(compared["top1_agreement"].get<double>() > 0.5);
-  const Json same = json_of({"perplexity", "--model", model("Q4_0"), "--file", folder.path("text"), "--ctx", "64", "--against-exact", "--exact", "--kv", "f32"});
+  const Json same = json_of({"perplexity", "--model", model("Q4_0"), "--file", folder.path("text"), "--ctx", "64",
+                             "--against-exact", "--exact", "--kv", "f32"});
   CHECK(same["kl_mean"].get<double>() < 1e-12);
   CHECK(same["top1_agreement"] == 1.0);
 }
 
 TEST_CASE("bench tells each test's speed and where the machine's limits are") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  const Json json = json_of({"bench", "--model", model("Q4_K"), "-p", "16", "-n", "4", "-t", "1,2", "-r", "2", "-d", "0,8", "-b", "1,2"});
+  const Json json =
+      json_of({"bench", "--model", model("Q4_K"), "-p", "16", "-n", "4", "-t", "1,2", "-r", "2", "-d", "0,8", "-b", "1,2"});
   REQUIRE(json.is_array());
   std::vector<std::string> names;
   for (const Json& test : json) {
-    REQUIRE(has_keys(test, {"test", "threads", "tokens_per_s", "bytes_per_token", "bandwidth_fraction", "flops_fraction", "arithmetic_intensity", "bound"}));
+    REQUIRE(has_keys(test, {"test", "threads", "tokens_per_s", "bytes_per_token", "bandwidth_fraction", "flops_fraction",
+                            "arithmetic_intensity", "bound"}));
     CHECK(has_keys(test["tokens_per_s"], {"median", "min", "max"}));
     CHECK(test["tokens_per_s"]["min"] <= test["tokens_per_s"]["median"]);
     CHECK(test["tokens_per_s"]["median"] <= test["tokens_per_s"]["max"]);

@@ -42,7 +42,8 @@ TEST_CASE("what run streams is the text that --json tells, and the speed goes to
 
 TEST_CASE("run gives the same ids for any threads, chunk and instruction set") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  const std::vector<std::string> arguments{"run", "--model", model(), "-n", "16", "--seed", "7", "--ignore-eos", "the quick brown fox"};
+  const std::vector<std::string> arguments{
+      "run", "--model", model(), "-n", "16", "--seed", "7", "--ignore-eos", "the quick brown fox"};
   const Json ids = json_of(arguments)["ids"];
   CHECK(ids.size() == 16);
   CHECK(json_of(with(arguments, {"--threads", "1", "--chunk", "1"}))["ids"] == ids);
@@ -82,7 +83,8 @@ TEST_CASE("run --chat goes through the template, with a system message") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const test::TempFolder folder;
   std::ofstream(folder.path("t")) << "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
-  const Json json = json_of({"run", "--model", model(), "--chat", "--template", folder.path("t"), "--system", "be brief", "-n", "3", "hi"});
+  const Json json =
+      json_of({"run", "--model", model(), "--chat", "--template", folder.path("t"), "--system", "be brief", "-n", "3", "hi"});
   CHECK(json["prompt_ids"] == json_of({"tokenize", "--model", model(), "system:be brief;user:hi;"})["ids"]);
 }
 

@@ -72,9 +72,12 @@ TEST_CASE("what cannot be done leaves with 1 and one line that names the place")
 
   const auto model = test::data("golden/quant/gguf/F32.gguf");
   if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  check_failure(test::run({"detokenize", "--model", model->string(), "5", "100000"}), 1, "token id 100000 is outside the vocabulary of 272");
-  check_failure(test::run({"logits", "--model", model->string(), "--ids", "5,100000"}), 1, "token id 100000 is outside the vocabulary of 272");
-  check_failure(test::run({"logits", "--model", model->string(), "--ids", "5", "--out", folder.path("no/such/folder")}), 1, "no/such/folder");
+  check_failure(test::run({"detokenize", "--model", model->string(), "5", "100000"}), 1,
+                "token id 100000 is outside the vocabulary of 272");
+  check_failure(test::run({"logits", "--model", model->string(), "--ids", "5,100000"}), 1,
+                "token id 100000 is outside the vocabulary of 272");
+  check_failure(test::run({"logits", "--model", model->string(), "--ids", "5", "--out", folder.path("no/such/folder")}), 1,
+                "no/such/folder");
   check_failure(test::run({"chat", "--model", model->string()}), 1, "no chat template");
   check_failure(test::run({"run", "--model", model->string(), "--chat", "hi"}), 1, "no chat template");
   check_failure(test::run({"render", "--model", model->string(), "--messages", "-"}), 1, "no chat template");

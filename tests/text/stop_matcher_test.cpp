@@ -100,7 +100,8 @@ TEST_CASE("streamed stop strings are cut as the reference cases say, piece by pi
 
 TEST_CASE("the text before a stop string does not depend on how the text is cut into pieces") {
   const std::string text = "abababcabababdaababab";
-  const std::vector<std::vector<std::string>> stop_sets = {{"ababd"}, {"abcab", "cab"}, {"ababababab", "aa"}, {"zzz", "b"}, {"babd", "ababd"}};
+  const std::vector<std::vector<std::string>> stop_sets = {
+      {"ababd"}, {"abcab", "cab"}, {"ababababab", "aa"}, {"zzz", "b"}, {"babd", "ababd"}};
   for (const auto& stops : stop_sets) {
     StopMatcher at_once(stops);
     const std::string expected = stream(at_once, {text}).text;

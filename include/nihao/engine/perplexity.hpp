@@ -29,7 +29,7 @@ struct PerplexityResult {
   double perplexity = 0;   ///< exp of the mean of token_nll
   std::size_t tokens = 0;  ///< scored
   std::size_t windows = 0;
-  std::vector<double> token_nll;            ///< [tokens] -ln p of each, window by window
+  std::vector<double> token_nll;              ///< [tokens] -ln p of each, window by window
   std::optional<Divergence> divergence = {};  ///< if there was a reference
 };
 
@@ -99,9 +99,11 @@ namespace detail {
       for (std::size_t i = 0; i < count && first + i + 1 < n; ++i) {
         const auto row = logits.row(i);
         const auto next = static_cast<std::size_t>(window[first + i + 1]);
-        if (next >= row.size()) return Error{ErrorCode::invalid_argument, concat("token id ", window[first + i + 1], " is not of the vocabulary")};
+        if (next >= row.size())
+          return Error{ErrorCode::invalid_argument, concat("token id ", window[first + i + 1], " is not of the vocabulary")};
         const double nll = detail::log_sum_exp(row) - static_cast<double>(row[next]);
-        if (!std::isfinite(nll)) return Error{ErrorCode::numeric, concat("the logits of token ", w * n + first + i, " are no numbers")};
+        if (!std::isfinite(nll))
+          return Error{ErrorCode::numeric, concat("the logits of token ", w * n + first + i, " are no numbers")};
         result.token_nll.push_back(nll);
       }
       if (reference != nullptr) {
@@ -111,7 +113,8 @@ namespace detail {
         for (std::size_t i = 0; i < count; ++i) {
           const auto a = expected.row(i), b = logits.row(i);
           kl.push_back(detail::kl_divergence(a, b));
-          if (!std::isfinite(kl.back())) return Error{ErrorCode::numeric, concat("the logits of token ", w * n + first + i, " are no numbers")};
+          if (!std::isfinite(kl.back()))
+            return Error{ErrorCode::numeric, concat("the logits of token ", w * n + first + i, " are no numbers")};
           agree += std::max_element(a.begin(), a.end()) - a.begin() == std::max_element(b.begin(), b.end()) - b.begin();
         }
       }

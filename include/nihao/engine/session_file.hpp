@@ -26,8 +26,8 @@ namespace detail {
 inline constexpr std::string_view session_magic = "nihaoses";
 inline constexpr std::uint32_t session_version = 1;
 
-/// Mixes bytes into 64 bits, eight at a time; for telling files apart and noticing damage, not against malice. The steps are those
-/// of FNV-1a (Fowler, Noll and Vo) on words, with a rotation so that high bits reach low ones.
+/// Mixes bytes into 64 bits, eight at a time; for telling files apart and noticing damage, not against malice. The steps are
+/// those of FNV-1a (Fowler, Noll and Vo) on words, with a rotation so that high bits reach low ones.
 class Checksum {
  public:
   void add(std::span<const std::byte> bytes) noexcept {
@@ -117,8 +117,8 @@ class SessionWriter {
   for (std::int32_t& size : sizes) { NIHAO_TRY(size, reader.read<std::int32_t>("a size")); }
   if (architecture != config.architecture || sizes != session_sizes(config))
     return Error{ErrorCode::mismatch,
-                 concat("the session is of another model: ", printable(architecture), " with d_model ", sizes[0], ", ", sizes[1], " layers, ",
-                        sizes[6], " tokens; here: ", config.architecture, " with d_model ", config.d_model, ", ",
+                 concat("the session is of another model: ", printable(architecture), " with d_model ", sizes[0], ", ", sizes[1],
+                        " layers, ", sizes[6], " tokens; here: ", config.architecture, " with d_model ", config.d_model, ", ",
                         config.layers.size(), " layers, ", config.vocab, " tokens")};
   NIHAO_TRY(const auto fingerprint, reader.read<std::uint64_t>("the fingerprint"));
   if (fingerprint != model_fingerprint(session.model()))
@@ -131,17 +131,20 @@ class SessionWriter {
   NIHAO_TRY(const auto kv, session_text(reader, "the cache's type"));
   const KvLayout layout = cache.layout(0);
   if (kv != to_string(layout.type))
-    return Error{ErrorCode::mismatch, concat("its keys and values are ", printable(kv), ", and this context's are ", to_string(layout.type))};
+    return Error{ErrorCode::mismatch,
+                 concat("its keys and values are ", printable(kv), ", and this context's are ", to_string(layout.type))};
 
   NIHAO_TRY(const auto token_count, reader.read<std::uint64_t>("the number of tokens"));
   NIHAO_CHECK(reader.expect_items(token_count, sizeof(TokenId), "the tokens"));
   if (token_count > cache.capacity())
-    return Error{ErrorCode::context_full, concat("the session has ", token_count, " tokens, and the context holds ", cache.capacity())};
+    return Error{ErrorCode::context_full,
+                 concat("the session has ", token_count, " tokens, and the context holds ", cache.capacity())};
   std::vector<TokenId> tokens;
   for (std::uint64_t i = 0; i < token_count; ++i) {
     NIHAO_TRY(const auto id, reader.read<TokenId>("a token"));
     if (id < 0 || static_cast<std::uint32_t>(id) >= config.vocab)
-      return Error{ErrorCode::malformed, concat("token id ", id, " is outside the vocabulary of ", config.vocab), concat("byte ", reader.offset() - sizeof id)};
+      return Error{ErrorCode::malformed, concat("token id ", id, " is outside the vocabulary of ", config.vocab),
+                   concat("byte ", reader.offset() - sizeof id)};
     tokens.push_back(id);
   }
   NIHAO_TRY(const auto message_count, reader.read<std::uint64_t>("the number of messages"));
@@ -165,7 +168,8 @@ class SessionWriter {
 
   cache.truncate(0, 0);
   NIHAO_CHECK(cache.extend(0, tokens.size()));
-  for (std::size_t layer = 0; layer < cache.layers(); ++layer) std::copy(blocks[layer].begin(), blocks[layer].end(), cache.used(layer, 0).begin());
+  for (std::size_t layer = 0; layer < cache.layers(); ++layer)
+    std::copy(blocks[layer].begin(), blocks[layer].end(), cache.used(layer, 0).begin());
   session.set_cached(std::move(tokens));
   session.set_messages(std::move(messages));
   return {};
@@ -211,8 +215,8 @@ inline std::uint64_t model_fingerprint(const AnyModel& model) {
 }
 
 /// Puts a saved session in place of this one's messages and cache. Its next answer is then what the saved one's would have been.
-/// After an error the session is as it was. Errors: io, truncated, malformed, unsupported (version), mismatch (another model, mode
-/// or cache type), context_full; all name the file.
+/// After an error the session is as it was. Errors: io, truncated, malformed, unsupported (version), mismatch (another model,
+/// mode or cache type), context_full; all name the file.
 [[nodiscard]] inline Expected<void> load_session(Session& session, const std::string& path) {
   NIHAO_TRY(const MappedFile file, MappedFile::open(path));
   auto read = detail::read_session(session, file.bytes());

@@ -31,7 +31,9 @@ struct WorkCounter {
 /// What holds a piece of work back.
 enum class Bound : std::uint8_t { compute, memory };
 
-[[nodiscard]] constexpr std::string_view to_string(Bound bound) noexcept { return bound == Bound::compute ? "compute" : "memory"; }
+[[nodiscard]] constexpr std::string_view to_string(Bound bound) noexcept {
+  return bound == Bound::compute ? "compute" : "memory";
+}
 
 /// Work that took some time, on a device that can do so much.
 struct Roofline {
@@ -40,10 +42,16 @@ struct Roofline {
   double peak_bytes_per_second, peak_ops_per_second;
 
   /// Operations per byte read.
-  [[nodiscard]] double arithmetic_intensity() const noexcept { return ratio(static_cast<double>(work.flops), static_cast<double>(work.bytes)); }
+  [[nodiscard]] double arithmetic_intensity() const noexcept {
+    return ratio(static_cast<double>(work.flops), static_cast<double>(work.bytes));
+  }
   /// Share of the read bandwidth, and of the arithmetic, that was used.
-  [[nodiscard]] double bandwidth_fraction() const noexcept { return ratio(static_cast<double>(work.bytes), seconds * peak_bytes_per_second); }
-  [[nodiscard]] double flops_fraction() const noexcept { return ratio(static_cast<double>(work.flops), seconds * peak_ops_per_second); }
+  [[nodiscard]] double bandwidth_fraction() const noexcept {
+    return ratio(static_cast<double>(work.bytes), seconds * peak_bytes_per_second);
+  }
+  [[nodiscard]] double flops_fraction() const noexcept {
+    return ratio(static_cast<double>(work.flops), seconds * peak_ops_per_second);
+  }
   /// The rule: memory, if reading the bytes at the peak takes longer than the operations at theirs; else compute.
   [[nodiscard]] Bound bound() const noexcept {
     const double reading = ratio(static_cast<double>(work.bytes), peak_bytes_per_second);
@@ -101,9 +109,8 @@ template <class F>
   const int tasks = 16 * cpu.workers();
   const std::size_t rounds = cpu.isa() == Isa::portable ? 1 << 12 : 1 << 15;
   const double multiply_adds = static_cast<double>(rounds * NIHAO_ON_ISA(cpu.isa(), int8_round())) * tasks;
-  const double int8 = detail::best_time(cpu, tasks, [&](int) {
-    results[1] = NIHAO_ON_ISA(cpu.isa(), int8_dots(weights.data(), tokens.data(), rounds));
-  });
+  const double int8 = detail::best_time(
+      cpu, tasks, [&](int) { results[1] = NIHAO_ON_ISA(cpu.isa(), int8_dots(weights.data(), tokens.data(), rounds)); });
   peaks.int8_per_second = 2 * multiply_adds / int8;
   const double f32 = detail::best_time(cpu, tasks, [&](int) {
     results[2] = NIHAO_ON_ISA(cpu.isa(), float_dots(float_weights.data(), float_tokens.data(), rounds));

@@ -146,7 +146,10 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
     }
     for (std::size_t r = 0; r < rows.count;) {
       const std::size_t left = rows.count - r;
-      const std::size_t step = most_rows >= 8 && left >= 8 ? 8 : most_rows >= 4 && left >= 4 ? 4 : most_rows >= 4 && left >= 2 ? 2 : 1;
+      const std::size_t step = most_rows >= 8 && left >= 8   ? 8
+                               : most_rows >= 4 && left >= 4 ? 4
+                               : most_rows >= 4 && left >= 2 ? 2
+                                                             : 1;
       std::int32_t low[8], high[8];
       for (std::size_t i = 0; i < step; ++i) {
         const std::int64_t p = rows.position[(rows.first + r + i) / rows.group];
