@@ -32,7 +32,8 @@ int run(int argc, char** argv) {
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
     std::string command = "nihao";
-    if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr)
+    const auto named = [&](const auto& entry) { return entry.first->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.actions.begin(), commands.actions.end(), named))
       return fail(fmt::format("there is no command {} (nihao --help tells what there is)", argv[1]), 2);
     for (const auto& [parser, action] : commands.actions)
       if (parser->parsed()) command += " " + parser->get_name();
