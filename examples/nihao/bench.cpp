@@ -176,7 +176,7 @@ void add_bench(Commands& commands) {
   CLI::App& app = commands.add("bench", "Speed, and what bounds it", [flags] { return bench(*flags); });
   flags->model.add(app, false);
   const auto list = [&](const char* name, auto& values, const char* description) {
-    app.add_option(name, values, description)->delimiter(',')->allow_extra_args(false)->capture_default_str();
+    app.add_option(name, values, description)->type_name("N,...")->delimiter(',')->allow_extra_args(false)->capture_default_str();
   };
   list("-p", flags->prompts, "pp: tokens of the prompt; 0: none");
   list("-n", flags->tokens, "tg: tokens to make, one after the other; 0: none");
@@ -184,7 +184,8 @@ void add_bench(Commands& commands) {
   list("-b,--batch", flags->batches, "tg: sequences that make tokens at once");
   list("-t,--threads", flags->threads, "threads (default: all)");
   app.add_option("-r", flags->repetitions, "how often each is timed, after one run that is not")
-      ->check(CLI::Range(1, 100000))
+      ->type_name("N")
+      ->check(within(1, 100000))
       ->capture_default_str();
   app.add_flag("--json", flags->json, "print one JSON document");
 }

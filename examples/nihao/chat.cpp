@@ -180,11 +180,14 @@ void add_chat(Commands& commands) {
   const auto flags = std::make_shared<Flags>();
   CLI::App& app = commands.add("chat", "A conversation at the terminal", [flags] { return chat(*flags); });
   flags->model.add(app);
-  app.add_option("--system", flags->system, "the system message");
-  app.add_option("--template", flags->chat_template, "a file with a template, instead of the model's own");
+  app.add_option("--system", flags->system, "the system message")->type_name("TEXT");
+  app.add_option("--template", flags->chat_template, "a file with a template, instead of the model's own")->type_name("F");
   app.add_option("-n", flags->tokens, "most tokens of an answer (default: to the end of the context)")
-      ->check(CLI::Range(1, 1 << 28));
-  app.add_option("--stop", flags->stop, "end an answer before this text; may be given several times")->allow_extra_args(false);
+      ->type_name("N")
+      ->check(within(1, 1 << 28));
+  app.add_option("--stop", flags->stop, "end an answer before this text; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   flags->sampling.add(app);
 }
 

@@ -15,23 +15,30 @@ const auto program_start = std::chrono::steady_clock::now();
 }
 
 void ModelFlags::add_path(CLI::App& app) {
-  app.add_option("-m,--model", path, "a GGUF file, or a Hugging Face folder")->required();
+  app.add_option("-m,--model", path, "a GGUF file, or a Hugging Face folder")->type_name("M")->required();
 }
 
 void ModelFlags::add(CLI::App& app, bool with_threads) {
   add_path(app);
-  if (with_threads) app.add_option("--threads", threads, "threads (default: all)")->check(CLI::Range(1, Cpu::max_threads));
-  app.add_option("--chunk", chunk, "most prompt tokens in one step")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  if (with_threads)
+    app.add_option("--threads", threads, "threads (default: all)")->type_name("N")->check(within(1, Cpu::max_threads));
+  app.add_option("--chunk", chunk, "most prompt tokens in one step")
+      ->type_name("N")
+      ->check(within(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--ctx", context, "positions of the context (default: the model's, at most 4096)")
-      ->check(CLI::Range(1, 1 << 28));
+      ->type_name("N")
+      ->check(within(1, 1 << 28));
   app.add_option("--kv", kv, "how keys and values are stored")
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))
+      ->type_name("")
+      ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
   app.add_option("--isa", isa, "instruction set (default: the best of this machine)")
-      ->check(CLI::IsMember({"portable", "avx2", "avx_vnni", "avx512"}))
+      ->type_name("")
+      ->check(one_of({"portable", "avx2", "avx_vnni", "avx512"}))
       ->envname("NIHAO_ISA");
-  app.add_option("--device", device, "where it runs")->check(CLI::IsMember({"cpu"}))->capture_default_str();
+  app.add_option("--device", device, "where it runs")->type_name("")->check(one_of({"cpu"}))->capture_default_str();
 }
 
 CpuOptions ModelFlags::cpu() const { return {.threads = threads, .isa = isa_from_name(isa), .exact = exact}; }
@@ -41,8 +48,8 @@ ContextOptions ModelFlags::context_options() const {
 }
 
 void TextFlags::add(CLI::App& app, const char* what) {
-  text_option = app.add_option("TEXT", text, std::string(what) + "; - reads standard input");
-  file_option = app.add_option("--file", file, "a file with it; - reads standard input")->excludes(text_option);
+  text_option = app.add_option("TEXT", text, std::string(what) + "; - reads standard input")->type_name("");
+  file_option = app.add_option("--file", file, "a file with it; - reads standard input")->type_name("F")->excludes(text_option);
 }
 
 bool TextFlags::given() const { return text_option->count() + file_option->count() > 0; }
@@ -56,21 +63,28 @@ Expected<std::string> TextFlags::read() const {
 
 void SamplingFlags::add(CLI::App& app) {
   app.add_option("--temp", params.temperature, "temperature; 0 takes the likeliest token")
-      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("N")
+      ->check(within(0.0, 1e6))
       ->capture_default_str();
-  app.add_option("--top-k", params.top_k, "keep the k likeliest; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  app.add_option("--top-k", params.top_k, "keep the k likeliest; 0: all")
+      ->type_name("N")
+      ->check(within(0, 1 << 30))
+      ->capture_default_str();
   app.add_option("--top-p", params.top_p, "keep the fewest with this much probability; 1: all")
-      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("N")
+      ->check(within(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--min-p", params.min_p, "keep those with this share of the likeliest's probability")
-      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("N")
+      ->check(within(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--repeat-penalty", params.repeat_penalty, "of the last 64 tokens; 1: none")
-      ->check(CLI::Range(1e-3, 1e3))
+      ->type_name("N")
+      ->check(within(1e-3, 1e3))
       ->capture_default_str();
-  app.add_option("--seed", params.seed, "same seed, same answer")->capture_default_str();
-  app.add_option("--chain", chain,
-                 "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags above");
+  app.add_option("--seed", params.seed, "same seed, same answer")->type_name("N")->capture_default_str();
+  app.add_option("--chain", chain, "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags above")
+      ->type_name("CHAIN");
 }
 
 Expected<std::string> read_file(const std::string& path) {

@@ -100,17 +100,19 @@ void add_logits(Commands& commands) {
   flags->model.add(app);
   flags->text.add(app, "the prompt");
   flags->ids_option = app.add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3")
+                          ->type_name("ID,...")
                           ->delimiter(',')
                           ->excludes(flags->text.text_option)
                           ->excludes(flags->text.file_option);
   app.add_option("--top", flags->top, "how many of the likeliest tokens to print")
-      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N")
+      ->check(within(0, 1 << 24))
       ->capture_default_str();
   app.add_flag("--all", flags->all, "--out has the logits of every position, not of the last alone");
-  app.add_option("--out", flags->out,
-                 "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]");
-  app.add_option("--states", flags->states,
-                 "write what every station made to this safetensors file, named as in docs/program.md");
+  app.add_option("--out", flags->out, "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]")
+      ->type_name("F");
+  app.add_option("--states", flags->states, "write what every station made to this safetensors file, named as in docs/program.md")
+      ->type_name("F");
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

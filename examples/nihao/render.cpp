@@ -84,14 +84,15 @@ void add_render(Commands& commands) {
     if (flags->messages.empty() == flags->context.empty()) throw UsageError("--messages or --context is required, and not both");
     return render(*flags);
   });
-  app.add_option("-m,--model", flags->model, "the model whose template, BOS and EOS are used");
-  app.add_option("--template", flags->file, "a file with a template, instead of the model's");
+  app.add_option("-m,--model", flags->model, "the model whose template, BOS and EOS are used")->type_name("M");
+  app.add_option("--template", flags->file, "a file with a template, instead of the model's")->type_name("F");
   app.add_option("--messages", flags->messages,
-                 "a JSON file with the messages: [{\"role\": \"user\", \"content\": \"...\"}, ...]");
-  app.add_option("--tools", flags->tools, "a JSON file with the tools");
-  app.add_option("--context", flags->context, "a JSON file with all of the template's variables, instead");
+                 "a JSON file with the messages: [{\"role\": \"user\", \"content\": \"...\"}, ...]")
+      ->type_name("F");
+  app.add_option("--tools", flags->tools, "a JSON file with the tools")->type_name("F");
+  app.add_option("--context", flags->context, "a JSON file with all of the template's variables, instead")->type_name("F");
   app.add_flag("--no-generation-prompt", flags->no_generation_prompt, "do not begin the answer");
-  app.add_option("--now", flags->now, "the time that the template sees (default: now)");
+  app.add_option("--now", flags->now, "the time that the template sees (default: now)")->type_name("TIME");
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

@@ -86,10 +86,16 @@ void add_run(Commands& commands) {
   flags->text.add(app, "the prompt");
   app.add_flag("--chat", flags->chat,
                "TEXT is a message, put to the model through its chat template; else the model continues TEXT");
-  app.add_option("--system", flags->system, "with --chat: the system message");
-  app.add_option("--template", flags->chat_template, "with --chat: a file with a template, instead of the model's own");
-  app.add_option("-n", flags->tokens, "most tokens of the answer")->check(CLI::Range(0, 1 << 28))->capture_default_str();
-  app.add_option("--stop", flags->stop, "end before this text; may be given several times")->allow_extra_args(false);
+  app.add_option("--system", flags->system, "with --chat: the system message")->type_name("TEXT");
+  app.add_option("--template", flags->chat_template, "with --chat: a file with a template, instead of the model's own")
+      ->type_name("F");
+  app.add_option("-n", flags->tokens, "most tokens of the answer")
+      ->type_name("N")
+      ->check(within(0, 1 << 28))
+      ->capture_default_str();
+  app.add_option("--stop", flags->stop, "end before this text; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   app.add_flag("--ignore-eos", flags->ignore_eos, "go on when the model says that it has finished");
   flags->sampling.add(app);
   app.add_flag("--json", flags->json, "print one JSON document instead of the text");
