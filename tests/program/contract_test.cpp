@@ -182,8 +182,9 @@ TEST_CASE("logits of the golden prompts are the golden logits, exactly computed"
   for (const char* format : {"F32", "Q8_0", "Q4_K"}) {
     CAPTURE(format);
     std::string ids;
-    for (const auto id : *reference->values<std::int64_t>("short.input_ids"))
-      ids += (ids.empty() ? "" : ",") + std::to_string(id);
+    const auto golden_ids = reference->values<std::int64_t>("short.input_ids");
+    REQUIRE(golden_ids.has_value());
+    for (const std::int64_t id : *golden_ids) ids += concat(ids.empty() ? "" : ",", id);
     REQUIRE(test::run(
                 {"logits", "--model", model(format), "--exact", "--kv", "f32", "--all", "--ids", ids, "--out", folder.path("l")})
                 .status == 0);
@@ -202,7 +203,9 @@ TEST_CASE("--states writes every station's tensors by the reference's names, how
   const auto reference = Safetensors::open((*folder / "golden.safetensors").string());
   REQUIRE(reference.has_value());
   std::string ids;
-  for (const auto id : *reference->values<std::int64_t>("long.input_ids")) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+  const auto golden_ids = reference->values<std::int64_t>("long.input_ids");
+  REQUIRE(golden_ids.has_value());
+  for (const std::int64_t id : *golden_ids) ids += concat(ids.empty() ? "" : ",", id);
   const test::TempFolder out;
   for (const char* chunk : {"512", "5"}) {
     REQUIRE(test::run({"logits", "--model", folder->string(), "--exact", "--kv", "f32", "--ids", ids, "--all", "--chunk", chunk,
