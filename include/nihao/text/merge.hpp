@@ -56,8 +56,13 @@ class PairMerger {
     for (std::size_t i = 0; i + 1 < count; ++i) keep(i, first(i));
     while (count > 1) {
       std::size_t best = 0;
-      for (std::size_t i = 1; i + 1 < count; ++i) best = priority[i] < priority[best] ? i : best;
-      if (priority[best] == Rule::never) break;
+      std::uint32_t lowest = priority[0];
+      for (std::size_t i = 1; i + 1 < count; ++i) {
+        const bool lower = priority[i] < lowest;
+        lowest = lower ? priority[i] : lowest;
+        best = lower ? i : best;
+      }
+      if (lowest == Rule::never) break;
       parts[best] = joined[best];
       --count;
       for (std::size_t i = best + 1; i < count; ++i) {
@@ -83,7 +88,8 @@ class PairMerger {
   template <class Find, class First>
   std::size_t merge_long(std::span<Part> parts, const Find& find, const First& first) {
     nodes_.clear();
-    heap_.clear();
+    sorted_.clear();
+    fresh_.clear();
     const auto count = static_cast<std::uint32_t>(parts.size());
     nodes_.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -99,21 +105,34 @@ class PairMerger {
       node.joined = rule.joined;
       return rule.priority != Rule::never;
     };
-    // An entry is the priority above the position, so that the smallest is the pair to merge.
+    // An entry is the priority above the position, so that the smallest is the pair to merge. The entries of the beginning are
+    // sorted once; those that come up on the way wait in a heap, and are the next to be sorted when the sorted ones are used up.
+    // In a run of one letter each such turn finds its entries in order already, and nothing is ever taken from the heap.
     const auto later = [](std::uint64_t a, std::uint64_t b) { return a > b; };
     const auto entry = [&](std::uint32_t i) { return std::uint64_t{nodes_[i].priority} << 32 | i; };
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (nodes_[i].priority != Rule::never) heap_.push_back(entry(i));
-    }
-    std::make_heap(heap_.begin(), heap_.end(), later);
     const auto push = [&](std::uint32_t i) {
-      heap_.push_back(entry(i));
-      std::push_heap(heap_.begin(), heap_.end(), later);
+      fresh_.push_back(entry(i));
+      std::push_heap(fresh_.begin(), fresh_.end(), later);
     };
-    while (!heap_.empty()) {
-      const std::uint64_t top = heap_.front();
-      std::pop_heap(heap_.begin(), heap_.end(), later);
-      heap_.pop_back();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (nodes_[i].priority != Rule::never) fresh_.push_back(entry(i));
+    }
+    for (std::size_t next = 0;;) {
+      std::uint64_t top;
+      if (next == sorted_.size()) {
+        if (fresh_.empty()) break;
+        sorted_.swap(fresh_);
+        fresh_.clear();
+        next = 0;
+        if (!std::is_sorted(sorted_.begin(), sorted_.end())) std::sort(sorted_.begin(), sorted_.end());
+      }
+      if (fresh_.empty() || sorted_[next] <= fresh_.front()) {
+        top = sorted_[next++];
+      } else {
+        top = fresh_.front();
+        std::pop_heap(fresh_.begin(), fresh_.end(), later);
+        fresh_.pop_back();
+      }
       const auto at = static_cast<std::uint32_t>(top);
       Node& left = nodes_[at];
       if (left.priority != static_cast<std::uint32_t>(top >> 32)) continue;  // its pair has changed since
@@ -131,7 +150,7 @@ class PairMerger {
   }
 
   std::vector<Node> nodes_;
-  std::vector<std::uint64_t> heap_;
+  std::vector<std::uint64_t> sorted_, fresh_;
 };
 
 }  // namespace nihao
