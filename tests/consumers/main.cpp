@@ -1,21 +1,21 @@
-// What every consumer builds. Exits 0 if the library did what it says.
-#include <nihao/base/bytes.hpp>
-#include <nihao/base/floats.hpp>
+// A host that loads a model and shows its answer: consumer [model.gguf]. Exits 0 if the library did what it says.
+#include <nihao/nihao.hpp>
 
-#include <array>
-#include <cstddef>
 #include <cstdio>
 
-int main() {
-  const std::array<std::byte, 6> file{std::byte{0x00}, std::byte{0x3c}, std::byte{0x00},
-                                      std::byte{0xc0}, std::byte{1},    std::byte{2}};
-  nihao::ByteReader reader{file};
-  const auto one = reader.read<std::uint16_t>("one");
-  const auto minus_two = reader.read<std::uint16_t>("minus two");
-  const auto too_much = reader.read<std::uint64_t>("too much");
-  if (!one || nihao::to_float(nihao::f16{*one}) != 1.0f || !minus_two || nihao::to_float(nihao::f16{*minus_two}) != -2.0f)
-    return 1;
-  if (too_much) return 2;
-  std::puts(too_much.error().message().c_str());
-  return too_much.error().code == nihao::ErrorCode::truncated ? 0 : 3;
+int main(int argc, char** argv) {
+  const auto none = nihao::load("no-such-file.gguf");
+  if (none || none.error().code != nihao::ErrorCode::io) return 1;
+  std::puts(none.error().message().c_str());
+  if (argc < 2) return 0;
+
+  auto model = nihao::load(argv[1]);
+  if (!model) return std::puts(model.error().message().c_str()), 2;
+  nihao::Session session{*std::move(model)};
+  std::size_t bytes = 0;
+  for (const std::string_view piece : session.generate("What is a llama?", {.max_tokens = 8, .sampling = {.temperature = 0}}))
+    bytes += std::fwrite(piece.data(), 1, piece.size(), stdout);
+  const auto& result = session.result();
+  if (!result) return std::puts(result.error().message().c_str()), 3;
+  return result->ids.size() == 8 && bytes == result->text.size() && bytes > 0 ? 0 : 4;
 }

@@ -13,6 +13,8 @@ if [ ${#compilers[@]} -eq 0 ]; then
     if command -v "$cxx" >/dev/null; then compilers+=("$cxx"); fi
   done
 fi
+source "$root/cmake/common.sh"
+jobs=$(nihao_jobs)
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 launcher=()
@@ -34,22 +36,31 @@ target_include_directories(fmt SYSTEM INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY=1)
 add_library(fmt::fmt ALIAS fmt)
 END
+# The model that the hosts load, where it is there: without it they check only that errors are told.
+model=()
+for folder in "${NIHAO_MODELS:-}" "${XDG_CACHE_HOME:-$HOME/.cache}/nihao"; do
+  if [ -f "$folder/smollm2-135m-q4_1.gguf" ]; then model=("$folder/smollm2-135m-q4_1.gguf"); fi
+done
 absent=()
 for package in nlohmann_json CLI11 doctest benchmark httplib PCRE2 pcre2 MPI CUDAToolkit Python3; do
   absent+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")
 done
 
 failed=0
+run_programs() { # build folder
+  local program
+  for program in consumer linked one_kernel; do
+    if [ -x "$1/$program" ]; then "$1/$program" "${model[@]}" || return 1; fi
+  done
+}
 consume() { # name compiler cmake-options...
   local name=$1 cxx=$2 build=$work/$2/$1 begin=$SECONDS
   shift 2
   rm -rf "$build"
   mkdir -p "$build"
-  if { cmake -G Ninja -S "$here/$name" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" "$@" &&
-       cmake --build "$build" &&
-       for program in consumer one_kernel; do
-         if [ -x "$build/$program" ]; then "$build/$program"; fi || exit 1
-       done; } > "$build/log" 2>&1; then
+  if { cmake -G Ninja -S "$here/$name" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" "$@" &&
+       cmake --build "$build" --parallel "$jobs" &&
+       run_programs "$build"; } > "$build/log" 2>&1; then
     printf 'ok      %-18s %-11s %3d s\n' "$name" "$cxx" $((SECONDS - begin))
   else
     printf 'FAILED  %-18s %-11s\n' "$name" "$cxx"
@@ -63,7 +74,7 @@ for cxx in "${compilers[@]}"; do
   mkdir -p "$work/$cxx"
   if ! { cmake -G Ninja -S "$root" -B "$work/$cxx/install" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" \
              -DNIHAO_DEVELOPER=OFF &&
-         cmake --build "$work/$cxx/install" &&
+         cmake --build "$work/$cxx/install" --parallel "$jobs" &&
          cmake --install "$work/$cxx/install" --prefix "$work/$cxx/prefix"; } > "$work/$cxx/install.log" 2>&1; then
     printf 'FAILED  installing with %s\n' "$cxx"
     tail -n 40 "$work/$cxx/install.log"
