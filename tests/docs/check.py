@@ -76,7 +76,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "pages.cpp"
         source.write_text(unit(pages), encoding="utf-8")
-        done = subprocess.run([*sys.argv[1:], "-std=c++20", "-fsyntax-only", "-w", "-I", str(ROOT / "include"), str(source)])
+        done = subprocess.run([*sys.argv[1:], "-std=c++20", "-fsyntax-only", "-w", "-DNIHAO_COMPILED=1",
+                               "-I", str(ROOT / "include"), str(source)])
     if done.returncode == 0:
         print("every code block compiles")
     return 1 if wrong or done.returncode else 0
