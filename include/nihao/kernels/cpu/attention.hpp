@@ -3,7 +3,7 @@
 //
 // Bits: a row goes through tiles at fixed positions (multiples of 64) in order, and starts anew at fixed splits (multiples of
 // 512), whose results are merged in order. What other rows are in flight, how a prompt is cut, and who computes which split
-// change nothing: a masked position has probability 0, and adding 0 times a stored value leaves a sum as it is.
+// change nothing: a position that a row does not see is left out of its sums.
 #pragma once
 
 #include "../../simd/lanes.hpp"

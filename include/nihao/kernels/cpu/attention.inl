@@ -65,6 +65,20 @@ struct AttentionState {
   float* total;  // [rows]
 };
 
+// acc[r] += score * value for the positions [from, to) of those rows that see them.
+template <int R>
+NIHAO_ALWAYS_INLINE void add_seen_values(const float* values, std::size_t padded, const float* scores, std::int32_t from,
+                                         std::int32_t to, const std::int32_t* low, const std::int32_t* high,
+                                         f32x16 (&acc)[R]) noexcept {
+  for (std::int32_t p = from; p < to; ++p) {
+    const f32x16 v = load(values + static_cast<std::size_t>(p) * padded);
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r)
+      if (low[r] <= p && p < high[r])
+        acc[r] = fma(set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]), v, acc[r]);
+  }
+}
+
 template <int R>
 NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::size_t d, std::size_t padded,
                                    const AttentionState& s, std::size_t row, const std::int32_t* low, const std::int32_t* high,
@@ -83,22 +97,32 @@ NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) store(scores + static_cast<std::size_t>(r) * attention_tile + 16 * b, acc[r]);
   }
-  std::int32_t used = 0;  // positions of the tile that any row sees
+  // Positions of the tile that any row sees are [first, end); those that all see are [all_from, all_to). Between the two a row
+  // leaves out what it does not see: a score of 0 would not do, where a value is not finite.
+  constexpr auto tile = static_cast<std::int32_t>(attention_tile);
+  std::int32_t first = tile, end = 0, all_from = 0, all_to = tile;
+  for (int r = 0; r < R; ++r) {
+    if (low[r] < high[r]) {
+      first = low[r] < first ? low[r] : first, end = high[r] > end ? high[r] : end;
+      all_from = low[r] > all_from ? low[r] : all_from, all_to = high[r] < all_to ? high[r] : all_to;
+    } else {
+      all_to = 0;
+    }
+  }
+  if (all_from >= all_to) all_from = all_to = end;
   float shrink[R];
   for (int r = 0; r < R; ++r) {
     float* score = scores + static_cast<std::size_t>(r) * attention_tile;
     const std::size_t at = row + static_cast<std::size_t>(r);
     for (std::int32_t p = 0; p < low[r]; ++p) score[p] = -INFINITY;
-    for (std::int32_t p = high[r]; p < static_cast<std::int32_t>(attention_tile); ++p) score[p] = -INFINITY;
+    for (std::int32_t p = high[r]; p < tile; ++p) score[p] = -INFINITY;
     const f32x16 a = load(score), b = load(score + 16), c = load(score + 32), e = load(score + 48);
     const float tile_most = reduce_max(max(max(a, b), max(c, e)));
     const float most = s.most[at] > tile_most ? s.most[at] : tile_most;
     if (low[r] >= high[r]) {  // nothing here for this row: the state stays, to the bit
-      for (std::size_t p = 0; p < attention_tile; p += 16) store(score + p, zero());
       shrink[r] = 1.0f;
       continue;
     }
-    used = high[r] > used ? high[r] : used;
     const f32x16 m = set1(most);
     const f32x16 pa = exp(sub(a, m)), pb = exp(sub(b, m)), pc = exp(sub(c, m)), pe = exp(sub(e, m));
     store(score, pa), store(score + 16, pb), store(score + 32, pc), store(score + 48, pe);
@@ -113,12 +137,14 @@ NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::
     f32x16 acc[R];
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) acc[r] = mul(load(sum + static_cast<std::size_t>(r) * padded + i), set1(shrink[r]));
-    for (std::int32_t p = 0; p < used; ++p) {
+    add_seen_values<R>(values + i, padded, scores, first, all_from, low, high, acc);
+    for (std::int32_t p = all_from; p < all_to; ++p) {
       const f32x16 v = load(values + static_cast<std::size_t>(p) * padded + i);
       NIHAO_UNROLL
       for (int r = 0; r < R; ++r)
         acc[r] = fma(set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]), v, acc[r]);
     }
+    add_seen_values<R>(values + i, padded, scores, all_to, end, low, high, acc);
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) store(sum + static_cast<std::size_t>(r) * padded + i, acc[r]);
   }
@@ -302,8 +328,8 @@ inline void store_part(const KvLayout& layout, std::byte* part, const float* x, 
   std::int8_t* codes = reinterpret_cast<std::int8_t*>(part + layout.scales() * kv_block * 2);
   for (std::size_t g = 0; g < layout.scales(); ++g) {
     const std::size_t end = (g + 1) * 32 < d ? (g + 1) * 32 : d;
-    float most = 0;
-    for (std::size_t i = g * 32; i < end; ++i) most = std::fabs(x[i]) > most ? std::fabs(x[i]) : most;
+    float most = 0;  // NaN if there is one: a scale of NaN keeps it
+    for (std::size_t i = g * 32; i < end; ++i) most = std::fabs(x[i]) > most || x[i] != x[i] ? std::fabs(x[i]) : most;
     const f16 scale = to_f16(most / 127.0f);
     scales[g * 16 + p] = scale;
     const float inverse = to_float(scale) > 0 ? 1.0f / to_float(scale) : 0.0f;
