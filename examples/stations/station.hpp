@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nihao/nihao.hpp>
+#include <nihao/trace/recorder.hpp>
 
 #include <cstdlib>
 #include <fmt/core.h>
@@ -28,32 +29,14 @@ struct Model {
   }
 };
 
-/// An observer: the tensors that a forward pass made, in the order in which they came.
-class Kept {
- public:
-  static constexpr bool active = true;
-  struct Tensor {
-    std::string name;
-    int layer;
-    std::size_t rows, cols;
-    std::vector<float> values;
-  };
-
-  void see(const nihao::Seen& seen) {
-    Tensor t{std::string(seen.name), seen.layer, seen.values.rows(), seen.values.cols(), {}};
-    for (std::size_t r = 0; r < t.rows; ++r)
-      t.values.insert(t.values.end(), seen.values.row(r).begin(), seen.values.row(r).end());
-    tensors_.push_back(std::move(t));
-  }
+/// An observer that keeps the tensors of a forward pass, and finds them by name.
+struct Kept : nihao::Recorder {
   /// [rows of the prompt, width]; empty if no station has that name.
   [[nodiscard]] nihao::MatrixView<const float> at(std::string_view name, int layer = -1) const {
-    for (const Tensor& t : tensors_)
-      if (t.name == name && t.layer == layer) return {t.values.data(), t.rows, t.cols};
+    for (const nihao::Record& r : records())
+      if (r.name == name && r.layer == layer) return {r.values.data(), r.rows, r.cols};
     return {};
   }
-
- private:
-  std::vector<Tensor> tensors_;
 };
 
 /// Runs `ids` through the model under `observer`; the logits of the last position, [vocab].
