@@ -219,7 +219,7 @@ class Session {
     }
     if (model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) return finish(FinishReason::stop);
     result_.ids.push_back(id);
-    emit(stop_.push(decoder_->push(id)));
+    let_out(stop_.push(decoder_->push(id)));
     if (stop_.matched()) return finish(FinishReason::stop);
     return {};
   }
@@ -257,7 +257,7 @@ class Session {
     return {};
   }
 
-  void emit(std::string_view text) {
+  void let_out(std::string_view text) {
     const std::size_t before = result_.text.size();
     result_.text += text;
     piece_ = std::string_view(result_.text).substr(before);
@@ -266,7 +266,7 @@ class Session {
   Expected<void> finish(FinishReason reason) {
     if (decoder_ && !stop_.matched()) {
       const std::string tail = std::string(stop_.push(decoder_->flush()));
-      emit(tail + std::string(stop_.matched() ? std::string_view() : stop_.flush()));
+      let_out(tail + std::string(stop_.matched() ? std::string_view() : stop_.flush()));
     }
     result_.finish_reason = reason;
     if (chat_ && reason == FinishReason::cancelled && result_.text.empty()) forget_question();
