@@ -68,7 +68,7 @@ nihao::Expected<void> tell(const station::Model& m) {
     const std::string piece(pieces.push(id));
     const std::string certain(stop.push(piece));
     out += certain;
-    fmt::print("    token {:6}  {:<10} makes {:<6} lets out {:<4}{}\n", id, m.shown(id), fmt::format("\"{}\"", piece),
+    fmt::print("    token {:6}  {:<10} makes {:<6} lets out {}{}\n", id, m.shown(id), fmt::format("\"{}\"", piece),
                fmt::format("\"{}\"", certain),
                stop.matched()         ? "   stop: the string is there, and nothing of it was let out"
                : pieces.holds_bytes() ? "   (half a character waits for its other half)"
