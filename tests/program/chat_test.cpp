@@ -131,3 +131,21 @@ TEST_CASE("Ctrl-C stops the answer and not the program; at the prompt it leaves 
   child.interrupt();
   CHECK(child.wait_for_end() == 0);
 }
+
+TEST_CASE("on a terminal chat shows a bar while loading and a prompt, and the terminal's Ctrl-C and Ctrl-D work") {
+  const Setup setup;
+  if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  test::Child child(setup.arguments({"--ctx", "400000", "--stop", "\x01"}), test::Attached::terminal);
+  REQUIRE(child.wait_for("> "));
+  CHECK(child.out().find("loading [") < child.out().find("/help"));
+  child.write("helx\x7flo\n");  // the terminal's own editing takes the x back
+  const std::size_t asked = child.out().size();
+  while (child.out().size() < asked + 20) REQUIRE(child.wait_for("", false, child.out().size() + 1));
+  child.write("\x03");
+  REQUIRE(child.wait_for("; stopped]"));
+  REQUIRE(child.wait_for("> ", false, child.out().find("; stopped]")));
+  child.write("half a line\x03");
+  REQUIRE(child.wait_for("Ctrl-C once more leaves"));
+  child.write("\x04");
+  CHECK(child.wait_for_end() == 0);
+}

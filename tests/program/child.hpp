@@ -22,27 +22,20 @@ namespace nihao::test {
 /// The program under test: `nihao` in the folder of the test's own program.
 inline std::string program() { return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "nihao").string(); }
 
-/// A running program. Waits are bounded: a program that hangs fails its test.
+/// Where a child's input comes from and its output goes.
+enum class Attached { pipes, terminal };
+
+/// A running program. Waits are bounded: a program that hangs fails its test. On a terminal, what it writes to either output is
+/// out(), with what was typed among it.
 class Child {
  public:
-  explicit Child(std::vector<std::string> arguments) {
+  explicit Child(std::vector<std::string> arguments, Attached attached = Attached::pipes) {
     arguments.insert(arguments.begin(), program());
     std::vector<char*> argv;
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
-    int in[2], out[2], err[2];
-    REQUIRE(::pipe2(in, O_CLOEXEC) == 0);
-    REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
-    REQUIRE(::pipe2(err, O_CLOEXEC) == 0);
-    pid_ = ::fork();
-    REQUIRE(pid_ >= 0);
-    if (pid_ == 0) {
-      ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    ::close(in[0]), ::close(out[1]), ::close(err[1]);
-    in_ = in[1], pipes_[0] = out[0], pipes_[1] = err[0];
+    if (attached == Attached::terminal) start_on_terminal(argv);
+    else start_on_pipes(argv);
     ::signal(SIGPIPE, SIG_IGN);
   }
   Child(const Child&) = delete;
@@ -52,12 +45,17 @@ class Child {
       ::kill(pid_, SIGKILL);
       ::waitpid(pid_, nullptr, 0);
     }
+    if (in_ == pipes_[0]) in_ = -1;
     for (const int fd : {in_, pipes_[0], pipes_[1]})
       if (fd >= 0) ::close(fd);
   }
 
   void write(const std::string& text) { CHECK(::write(in_, text.data(), text.size()) == static_cast<ssize_t>(text.size())); }
-  void close_input() { ::close(std::exchange(in_, -1)); }
+  void close_input() {
+    if (in_ != pipes_[0]) ::close(in_);
+    else write("\x04");  // Ctrl-D
+    in_ = -1;
+  }
   void interrupt() { ::kill(pid_, SIGINT); }
 
   [[nodiscard]] const std::string& out() const { return text_[0]; }
@@ -88,6 +86,39 @@ class Child {
   }
 
  private:
+  void start_on_pipes(std::vector<char*>& argv) {
+    int in[2], out[2], err[2];
+    REQUIRE(::pipe2(in, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(err, O_CLOEXEC) == 0);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ::close(in[0]), ::close(out[1]), ::close(err[1]);
+    in_ = in[1], pipes_[0] = out[0], pipes_[1] = err[0];
+  }
+  void start_on_terminal(std::vector<char*>& argv) {
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    REQUIRE(master >= 0);
+    REQUIRE(::grantpt(master) == 0);
+    REQUIRE(::unlockpt(master) == 0);
+    const std::string name = ::ptsname(master);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::setsid();
+      const int slave = ::open(name.c_str(), O_RDWR);  // of a session without a terminal the first one opened becomes its own
+      ::dup2(slave, 0), ::dup2(slave, 1), ::dup2(slave, 2);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    in_ = pipes_[0] = master;
+  }
+
   static constexpr int patience_ms = 120'000;  // a sanitizer's build on a busy machine
 
   bool read_more() {
@@ -101,7 +132,11 @@ class Child {
       char buffer[4096];
       const ssize_t count = ::read(pipes_[i], buffer, sizeof buffer);
       if (count > 0) text_[i].append(buffer, static_cast<std::size_t>(count)), any = true;
-      else ::close(std::exchange(pipes_[i], -1)), any = true;
+      else {
+        if (in_ == pipes_[i]) in_ = -1;  // a terminal is both
+        ::close(std::exchange(pipes_[i], -1));
+        any = true;
+      }
     }
     return any && (pipes_[0] >= 0 || pipes_[1] >= 0);
   }
