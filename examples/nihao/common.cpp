@@ -29,16 +29,16 @@ void ModelFlags::add(CLI::App& app, bool with_threads) {
   app.add_option("--ctx", context, "positions of the context (default: the model's, at most 4096)")
       ->type_name("N")
       ->check(within(1, 1 << 28));
-  app.add_option("--kv", kv, "how keys and values are stored")
-      ->type_name("")
+  app.add_option("--kv", kv, "how keys and values are stored: f32, f16, bf16 or q8_0")
+      ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
-  app.add_option("--isa", isa, "instruction set (default: the best of this machine)")
-      ->type_name("")
+  app.add_option("--isa", isa, "instruction set: portable, avx2, avx_vnni or avx512 (default: the best of this machine)")
+      ->type_name("NAME")
       ->check(one_of({"portable", "avx2", "avx_vnni", "avx512"}))
       ->envname("NIHAO_ISA");
-  app.add_option("--device", device, "where it runs")->type_name("")->check(one_of({"cpu"}))->capture_default_str();
+  app.add_option("--device", device, "where it runs: cpu")->type_name("NAME")->check(one_of({"cpu"}))->capture_default_str();
 }
 
 CpuOptions ModelFlags::cpu() const { return {.threads = threads, .isa = isa_from_name(isa), .exact = exact}; }

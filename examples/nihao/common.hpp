@@ -21,11 +21,9 @@ template <class T>
 [[nodiscard]] CLI::Validator within(T least, T most) {
   return CLI::Range(least, most).description("");
 }
-/// A check that a word is one of these; the help lists them.
+/// A check that a word is one of these; the option's text lists them.
 [[nodiscard]] inline CLI::Validator one_of(std::vector<std::string> words) {
-  std::string list;
-  for (const std::string& word : words) (list += list.empty() ? "" : "|") += word;
-  return CLI::IsMember(std::move(words)).description(list);
+  return CLI::IsMember(std::move(words)).description("");
 }
 
 /// The commands of the program: the parser of each, and what it does once its flags are read. The action returns the exit status.

@@ -182,8 +182,8 @@ void add_inspect(Commands& commands) {
   CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
   app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->required();
   app.add_option("--ctx", flags->context, "positions to count the memory for")->type_name("N")->check(within(1, 1 << 28));
-  app.add_option("--kv", flags->kv, "how keys and values would be stored")
-      ->type_name("")
+  app.add_option("--kv", flags->kv, "how keys and values would be stored: f32, f16, bf16 or q8_0")
+      ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");

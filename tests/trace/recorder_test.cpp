@@ -170,4 +170,6 @@ TEST_CASE("the recorded work is the model's: two operations for every weight and
   for (const Record& r : recorder.records())
     if (r.name != "attn_heads_concat") bytes += r.work.bytes;
   CHECK(bytes == 4 * (c.layers.size() * layer + head));
+  CHECK(recorder.work().bytes - bytes ==
+        c.layers.size() * 5 * 2 * c.kv_heads * c.head_dim * 2);  // each key and value once, in f16
 }
