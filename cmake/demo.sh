@@ -24,4 +24,4 @@ else
 fi
 [ -x "$program" ] || die "the build made no $program"
 
-exec "$program" run --chat --model "$nihao_model" -n 256 "$prompt"
+exec "$program" run --chat --model "$nihao_model" -n 256 -- "$prompt"
