@@ -18,6 +18,13 @@ double dot(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
+// How layer 0 turns: the frequencies of its pairs.
+nihao::RopeFrequencies frequencies(const nihao::Config& c) {
+  nihao::RopeFrequencies rope = nihao::rope_frequencies(c.ropes[c.layers[0].rope], c.head_dim);
+  for (std::size_t i = 0; i < c.rope_factors.size(); ++i) rope.frequency[i] /= static_cast<double>(c.rope_factors[i]);
+  return rope;
+}
+
 void norm(const station::Model& m, const station::Kept& kept, std::size_t t) {
   const auto x = kept.at("embed").row(t), y = kept.at("input_norm", 0).row(t);
   std::vector<float> weight(x.size());
@@ -39,12 +46,12 @@ void norm(const station::Model& m, const station::Kept& kept, std::size_t t) {
       mean_square(before_weight), worst);
 }
 
-void rope(const station::Model& m, const station::Kept& kept, std::size_t t) {
+double rope(const station::Model& m, const station::Kept& kept, std::size_t t) {
   const nihao::Config& c = m.config();
-  const nihao::RopeFrequencies rope = nihao::rope_frequencies(c.ropes[0], c.head_dim);
+  const nihao::RopeFrequencies rope = frequencies(c);
   const bool halves = c.rope_style == nihao::RopeStyle::halves;
   fmt::print("2. RoPE: a head of {} values is {} pairs; at position p pair i turns by p * f_i, f_i = {}^(-2i/{}).\n", c.head_dim,
-             c.head_dim / 2, c.ropes[0].base, c.head_dim);
+             c.head_dim / 2, c.ropes[c.layers[0].rope].base, c.head_dim);
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{c.head_dim / 2 - 1}})
     fmt::print("    pair {:2}  f = {:.3e} radians a position: once round in {:.0f} positions\n", i, rope.frequency[i],
                2 * std::numbers::pi / rope.frequency[i]);
@@ -61,12 +68,13 @@ void rope(const station::Model& m, const station::Kept& kept, std::size_t t) {
              after[0], after[partner]);
   fmt::print("    a turn changes no length: |q| = {:.5f} before, {:.5f} after\n\n", std::sqrt(dot(before, before)),
              std::sqrt(dot(after, after)));
+  return std::max(std::abs(turned_x - static_cast<double>(after[0])), std::abs(turned_y - static_cast<double>(after[partner])));
 }
 
 // The score of a query at position `at` and a key `distance` before it.
 double score(const station::Model& m, std::span<const float> q, std::span<const float> k, std::int64_t at,
              std::int64_t distance) {
-  const nihao::RopeFrequencies rope = nihao::rope_frequencies(m.config().ropes[0], m.config().head_dim);
+  const nihao::RopeFrequencies rope = frequencies(m.config());
   std::vector<float> a(q.begin(), q.end()), b(k.begin(), k.end()), cos(a.size() / 2), sin(a.size() / 2);
   nihao::rope_angles(rope, at, cos, sin);
   nihao::reference::rope(a, cos, sin, m.config().rope_style);
@@ -83,7 +91,7 @@ nihao::Expected<void> tell(const station::Model& m) {
   fmt::print("C06 RMSNorm and RoPE, for the {} tokens of \"{}\"\n\n", m.ids.size(), station::prompt);
   const std::size_t last = m.ids.size() - 1;
   norm(m, kept, last);
-  rope(m, kept, last);
+  const double off = rope(m, kept, last);
 
   const auto q = kept.at("q_before_rope", 0).row(last).first(m.config().head_dim);
   const auto k = kept.at("k_before_rope", 0).row(0).first(m.config().head_dim);
@@ -99,6 +107,7 @@ nihao::Expected<void> tell(const station::Model& m) {
   }
   fmt::print("\n   Within a row the scores differ by at most {:.0e}, which is the rounding of floats.\n", worst);
   if (!(worst < 1e-3)) return nihao::Error{nihao::ErrorCode::mismatch, "scores depend on more than the distance"};
+  if (!(off < 1e-3)) return nihao::Error{nihao::ErrorCode::mismatch, "the kernel turned the query otherwise"};
   return {};
 }
 

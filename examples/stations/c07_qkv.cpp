@@ -42,8 +42,13 @@ nihao::Expected<void> tell(const station::Model& m) {
   const nihao::TensorInfo& wq = *m.model.tensors().find("blk.0.attn_q.weight");
   std::vector<float> w(d);
   nihao::dequantize_row(wq.format, wq.bytes.first(nihao::row_bytes(wq.format, d)), w);
-  double sum = 0;
   fmt::print("2. One number of it: q[{}, 0] = sum over {} k of x[{}, k] * Wq[0, k]\n", t, d, t);
+  double sum = 0;
+  if (const nihao::TensorInfo* bias = m.model.tensors().find("blk.0.attn_q.bias")) {  // Qwen 2 adds one
+    std::vector<float> b(bias->elements());
+    nihao::dequantize_row(bias->format, bias->bytes, b);
+    fmt::print("    starting from the bias {:.4f}\n", sum = static_cast<double>(b[0]));
+  }
   for (std::size_t i = 0; i < d; ++i) {
     sum += static_cast<double>(h(t, i)) * static_cast<double>(w[i]);
     if (i < 3 || i + 1 == d) fmt::print("    k = {:3}  {:8.4f} * {:8.4f}  sum so far {:8.4f}\n", i, h(t, i), w[i], sum);

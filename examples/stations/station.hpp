@@ -24,8 +24,9 @@ struct Model {
   /// A token's bytes as they may be printed: text, or \xNN where a token is only part of a character.
   [[nodiscard]] std::string shown(nihao::TokenId id) const {
     const std::string_view bytes = tokenizer().piece(id);
-    const bool whole = nihao::StreamDecoder(tokenizer(), {.skip_special = false}).push(id) == bytes && !bytes.empty();
-    return whole && bytes.front() >= ' ' ? std::string(bytes) : nihao::printable(bytes);
+    const bool whole = nihao::StreamDecoder(tokenizer(), {.skip_special = false, .at_start = false}).push(id) == bytes;
+    const bool control = std::any_of(bytes.begin(), bytes.end(), [](char c) { return c >= 0 && c < ' '; });
+    return whole && !control ? std::string(bytes) : nihao::printable(bytes);
   }
 };
 
@@ -40,7 +41,7 @@ struct Kept : nihao::Recorder {
 };
 
 /// Runs `ids` through the model under `observer`; the logits of the last position, [vocab].
-template <class O>
+template <nihao::Observer O>
 [[nodiscard]] nihao::Expected<std::vector<float>> forward(const Model& m, O& observer) {
   NIHAO_TRY(const auto context, m.model.context({.positions = 64, .kv = nihao::KvType::f32}));
   const nihao::SequenceTokens all{0, m.ids};
