@@ -205,14 +205,14 @@ struct JsonRead<T> {
 /// The value that `text` holds, all of it. Errors: malformed (not JSON, not UTF-8, a key twice in one object) and limit (nested
 /// deeper than `max_depth`; the parse stops there, nothing deeper is built), both with the byte's offset.
 [[nodiscard]] inline Expected<Json> parse_json(std::string_view text, std::size_t max_depth = json_max_depth) {
-  static constexpr char nothing[] = "";
-  if (text.empty()) text = {nothing, 0};
+  if (text.empty()) text = "";  // never a null pointer
   // The parser takes a zero byte for the end of the text; JSON has none, and what follows would go unread.
   if (const auto zero = text.find('\0'); zero != text.npos) {
     return Error{ErrorCode::malformed, "not JSON: a zero byte", concat("byte ", zero)};
   }
   detail::JsonBuilder builder(text, max_depth);
-  const detail::JsonCursor begin(text.data(), builder.seen()), end(text.data() + text.size(), builder.seen());
+  const char* const first = text.data();
+  const detail::JsonCursor begin(first, builder.seen()), end(first + text.size(), builder.seen());
   const bool complete = Json::sax_parse(begin, end, &builder);
   return std::move(builder).result(complete);
 }

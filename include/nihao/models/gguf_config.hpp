@@ -52,8 +52,10 @@ namespace nihao {
   NIHAO_TRY(rope.base, gguf.get_or<double>(key("rope.freq_base"), 10000.0));
   NIHAO_TRY(const auto scaling, gguf.get_or<std::string_view>(key("rope.scaling.type"), "none"));
   NIHAO_TRY(rope.factor, gguf.get_or<double>(key("rope.scaling.factor"), 1.0));
-  if (scaling == "linear") rope.scaling = RopeScaling::linear;
-  else if (scaling == "yarn") {
+  // Some files of Gemma 3 state the factor alone.
+  if (scaling == "linear" || (scaling == "none" && rope.factor != 1.0 && architecture == "gemma3")) {
+    rope.scaling = RopeScaling::linear;
+  } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::yarn;
     NIHAO_TRY(rope.original_context, gguf.get<double>(key("rope.scaling.original_context_length")));
     NIHAO_TRY(rope.attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 0.0));
@@ -61,8 +63,6 @@ namespace nihao {
     NIHAO_TRY(rope.beta_slow, gguf.get_or<double>(key("rope.scaling.yarn_beta_slow"), rope.beta_slow));
   } else if (scaling != "none") {
     return Error{ErrorCode::unsupported, concat("unknown rope scaling \"", printable(scaling), "\""), key("rope.scaling.type")};
-  } else if (rope.factor != 1.0 && architecture == "gemma3") {
-    rope.scaling = RopeScaling::linear;  // some files of the family state the factor alone
   }
   c.ropes.push_back(rope);
   if (const TensorInfo* factors = gguf.tensors().find("rope_freqs.weight")) {

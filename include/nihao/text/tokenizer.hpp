@@ -233,8 +233,8 @@ class Tokenizer {
                                                    "<eos>",
                                                    "<turn|>",
                                                    "<|tool_response>",
-                                                   "<\xEF\xBD\x9C"
-                                                   "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                                   ("<\xEF\xBD\x9C"
+                                                    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"),
                                                    "[e~["};
   static constexpr std::string_view end_names_if_control[] = {
       "</s>",         "<|fim_pad|>",   "<fim-pad>",  "<fim_pad>", "<PAD>",      "[PAD]",          // where infilled text ends
