@@ -1,5 +1,6 @@
 #include "model.hpp"
 
+#include <nihao/files/gguf.hpp>
 #include <nihao/models/load.hpp>
 #include <nihao/models/load_hf.hpp>
 
@@ -60,7 +61,7 @@ Expected<AnyModel::Text> load_text(const std::string& path) {
   if (is_folder(path)) return AnyModel::Text{};  // the library reads no tokenizer from folders
   auto gguf = Gguf::open(path);
   if (!gguf) return std::move(gguf).error();
-  auto text = detail::text_from_gguf(*gguf);
+  auto text = text_from_gguf(*gguf);
   if (!text) return std::move(text).error().in(path);
   return text;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nihao/engine/session.hpp>
+#include <nihao/format/registry.hpp>
 #include <nihao/plan/roofline.hpp>
 
 #include <string>

@@ -3,6 +3,10 @@
 // Read: text/tokenizer.hpp, text/pretokenize.hpp, text/merge.hpp, text/bpe.hpp.
 #include "station.hpp"
 
+#include <nihao/files/gguf.hpp>
+#include <nihao/text/pretokenize.hpp>
+#include <nihao/text/tokenizer_gguf.hpp>
+
 #include <map>
 
 using nihao::TokenId;

@@ -2,6 +2,8 @@
 // unpacking. Read: kernels/cpu/ops.hpp (embed), format/q8_0.hpp, models/decoder.hpp.
 #include "station.hpp"
 
+#include <nihao/format/registry.hpp>
+
 #include <cmath>
 
 using nihao::TokenId;

@@ -3,6 +3,9 @@
 // Read: kernels/rms_norm.hpp, kernels/rope.hpp, layers/norm.hpp.
 #include "station.hpp"
 
+#include <nihao/format/registry.hpp>
+#include <nihao/kernels/rms_norm.hpp>
+
 #include <cmath>
 
 namespace {

@@ -2,6 +2,9 @@
 // what it hands over (value). Read: layers/attention.hpp, kernels/matmul.hpp, kernels/cpu/tile.hpp, kernels/cpu/matmul.inl.
 #include "station.hpp"
 
+#include <nihao/format/registry.hpp>
+#include <nihao/kernels/cpu/quantize_rows.hpp>
+
 #include <cmath>
 
 namespace {

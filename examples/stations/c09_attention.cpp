@@ -3,6 +3,8 @@
 // (the definition), kernels/cpu/attention.hpp and .inl (the kernel).
 #include "station.hpp"
 
+#include <nihao/kernels/cpu/attention.hpp>
+
 #include <cmath>
 
 namespace {

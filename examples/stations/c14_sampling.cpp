@@ -2,6 +2,8 @@
 // a selector chooses one. Read: sampling/sampler.hpp, sampling/stages.hpp, sampling/random.hpp; docs/sampling.md.
 #include "station.hpp"
 
+#include <nihao/sampling/sampler.hpp>
+
 #include <cmath>
 #include <map>
 

@@ -3,6 +3,8 @@
 // text/stream_decoder.hpp.
 #include "station.hpp"
 
+#include <nihao/sampling/sampler.hpp>
+
 #include <cmath>
 
 namespace {

@@ -3,6 +3,8 @@
 // layers/block.hpp, layers/attention.hpp, layers/ffn.hpp, device/observer.hpp.
 #include "station.hpp"
 
+#include <nihao/sampling/sampler.hpp>
+
 #include <cmath>
 
 namespace {

@@ -1,6 +1,7 @@
 // The small models that the engine's tests run.
 #pragma once
 
+#include "nihao/files/gguf.hpp"
 #include "nihao/models/load.hpp"
 #include "support/data.hpp"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #define NIHAO_KERNEL_FILE "../../../tests/simd/lanes_kernel.inl"
+#define NIHAO_KERNEL_DOTS
 #include "nihao/simd/foreach_isa.inl"
 
 using namespace nihao;

@@ -1,5 +1,7 @@
 #include "text/chat_data.hpp"
 
+#include "nihao/text/jinja/strftime.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace nihao;
@@ -101,7 +103,7 @@ TEST_CASE("strings are rows of code points, and bytes that are not UTF-8 do no h
 
 TEST_CASE("a dict keeps its order, and equal keys are one") {
   std::vector<Value::Pair> many;
-  for (int i = 0; i < 100; ++i) many.emplace_back("k" + std::to_string(i % 50), i);
+  for (int i = 0; i < 100; ++i) many.emplace_back(concat("k", i % 50), i);
   const Value d = Value::dict(std::move(many));
   CHECK(d.entries().size() == 50);
   CHECK(d.entries()[7].first.text() == "k7");

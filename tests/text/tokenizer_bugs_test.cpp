@@ -1,4 +1,5 @@
 // Public reports against other engines, as tests here: the numbers are those of the project's list of cases.
+#include <nihao/files/gguf.hpp>
 #include <nihao/text/tokenizer.hpp>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,6 @@
 // Every case of the shared tokenizer data: ids by the vendors' definition, text and pieces.
+#include <nihao/files/gguf.hpp>
+#include <nihao/text/nfc.hpp>
 #include <nihao/text/stream_decoder.hpp>
 #include <nihao/text/tokenizer.hpp>
 

@@ -13,13 +13,23 @@
 #define NIHAO_HAS_EXCEPTIONS 0
 #endif
 
-// Set by the CMake target nihao::compiled: what it has compiled is not instantiated again.
+// Set by the CMake target nihao::compiled: what it has compiled is not instantiated again. A header x.hpp whose definitions are
+// long keeps them in x_impl.hpp, which it includes at its end unless they come compiled.
 #if !defined(NIHAO_COMPILED)
 #define NIHAO_COMPILED 0
+#endif
+// Before each of those definitions: nothing in the units of nihao::compiled (cmake/compiled/), which have to hold them.
+#if defined(NIHAO_COMPILING)
+#define NIHAO_INLINE
+#else
+#define NIHAO_INLINE inline
 #endif
 
 #define NIHAO_ALWAYS_INLINE inline __attribute__((always_inline))
 #define NIHAO_NOINLINE __attribute__((noinline))
+// For what happens rarely: never inlined, made small instead of fast, and the branch to it is taken to be unlikely. It keeps
+// error paths out of the way of the code and of the compiler.
+#define NIHAO_COLD __attribute__((noinline, cold))
 
 // Internal invariants, checked in debug builds alone. Input is never checked with this: input gives an Error.
 #if defined(NDEBUG)

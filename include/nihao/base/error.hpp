@@ -4,6 +4,7 @@
 #include "config.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -61,17 +62,33 @@ constexpr std::string_view to_string(ErrorCode code) noexcept {
 struct Error {
   ErrorCode code;
   std::string what;
-  std::string where = {};
+  std::string where;
+
+  NIHAO_COLD Error(ErrorCode kind, std::string_view what_text, std::string_view where_text = {})
+      : code(kind), what(what_text), where(where_text) {}
+  NIHAO_COLD Error(const Error& other) : code(other.code), what(other.what), where(other.where) {}
+  NIHAO_COLD Error(Error&& other) noexcept : code(other.code), what(std::move(other.what)), where(std::move(other.where)) {}
+  NIHAO_COLD Error& operator=(Error other) noexcept {
+    code = other.code, what.swap(other.what), where.swap(other.where);
+    return *this;
+  }
+  NIHAO_COLD ~Error() {}
 
   /// One line for a person: "where: what".
-  [[nodiscard]] std::string message() const { return where.empty() ? what : where + ": " + what; }
+  [[nodiscard]] NIHAO_COLD std::string message() const { return where.empty() ? what : where + ": " + what; }
 
   /// The same error seen from further out: `error.in("model.gguf")` prefixes the place.
-  [[nodiscard]] Error in(std::string_view place) && {
+  [[nodiscard]] NIHAO_COLD Error in(std::string_view place) && {
     where = where.empty() ? std::string(place) : std::string(place) + ": " + where;
     return std::move(*this);
   }
 };
+
+namespace detail {
+NIHAO_COLD inline Error* keep(Error&& error) { return new Error(std::move(error)); }
+NIHAO_COLD inline Error* keep(const Error& error) { return new Error(error); }
+NIHAO_COLD inline void drop(Error* error) { delete error; }
+}  // namespace detail
 
 #if NIHAO_HAS_EXCEPTIONS
 /// Thrown by Expected<T>::value() alone, and only where the host compiles with exceptions.
@@ -87,7 +104,7 @@ class BadExpectedAccess : public std::runtime_error {
 
 /// A T, or the Error that says why there is none. The interface of C++23's std::expected<T, Error>, which it converts to
 /// where that exists. Reading `*e` without a value is a bug of the caller (checked in debug builds); `e.value()` throws
-/// BadExpectedAccess, and does not exist in a build without exceptions.
+/// BadExpectedAccess, and does not exist in a build without exceptions. An error is kept on the heap: a value costs a flag.
 template <class T>
 class [[nodiscard]] Expected {
   using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
@@ -98,14 +115,34 @@ class [[nodiscard]] Expected {
 
   Expected()
     requires std::is_void_v<T>
-      : state_(std::in_place_index<0>) {}
+      : value_(), has_value_(true) {}
   template <class U = Stored>
     requires(!std::is_void_v<T> && std::is_constructible_v<Stored, U &&> && !std::is_same_v<std::remove_cvref_t<U>, Expected> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error>)
-  Expected(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
-  Expected(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Expected(U&& value) : value_(std::forward<U>(value)), has_value_(true) {}
+  Expected(Error&& error) : error_(detail::keep(std::move(error))), has_value_(false) {}
+  Expected(const Error& error) : error_(detail::keep(error)), has_value_(false) {}
 
-  [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+  Expected(Expected&& other) noexcept(std::is_nothrow_move_constructible_v<Stored>) : has_value_(other.has_value_) {
+    if (has_value_) std::construct_at(&value_, std::move(other.value_));
+    else error_ = std::exchange(other.error_, nullptr);
+  }
+  Expected(const Expected& other)
+    requires std::is_copy_constructible_v<Stored>
+      : has_value_(other.has_value_) {
+    if (has_value_) std::construct_at(&value_, other.value_);
+    else error_ = detail::keep(*other.error_);
+  }
+  Expected& operator=(Expected other) noexcept(std::is_nothrow_move_constructible_v<Stored>) {
+    std::destroy_at(this);
+    return *std::construct_at(this, std::move(other));
+  }
+  ~Expected() {
+    if (has_value_) std::destroy_at(&value_);
+    else detail::drop(error_);
+  }
+
+  [[nodiscard]] bool has_value() const noexcept { return has_value_; }
   explicit operator bool() const noexcept { return has_value(); }
 
   [[nodiscard]] Stored& operator*() & noexcept { return get(); }
@@ -170,19 +207,19 @@ class [[nodiscard]] Expected {
   }
   Stored& get() noexcept {
     NIHAO_ASSERT(has_value());
-    return *std::get_if<0>(&state_);
+    return value_;
   }
   const Stored& get() const noexcept {
     NIHAO_ASSERT(has_value());
-    return *std::get_if<0>(&state_);
+    return value_;
   }
   Error& failure() noexcept {
     NIHAO_ASSERT(!has_value());
-    return *std::get_if<1>(&state_);
+    return *error_;
   }
   const Error& failure() const noexcept {
     NIHAO_ASSERT(!has_value());
-    return *std::get_if<1>(&state_);
+    return *error_;
   }
 #if NIHAO_HAS_EXCEPTIONS
   void require() const {
@@ -190,7 +227,11 @@ class [[nodiscard]] Expected {
   }
 #endif
 
-  std::variant<Stored, Error> state_;
+  union {
+    Stored value_;
+    Error* error_;  // null once moved away
+  };
+  bool has_value_;
 };
 
 }  // namespace nihao

@@ -1,32 +1,64 @@
 // Joining text and numbers for error messages, without streams and without fmt.
 #pragma once
 
+#include "config.hpp"
+
 #include <charconv>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
 namespace nihao {
 
 namespace detail {
-inline void append_part(std::string& out, std::string_view part) { out += part; }
-inline void append_part(std::string& out, char part) { out += part; }
-template <class T>
-  requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, char>) && (!std::same_as<T, bool>)
-void append_part(std::string& out, T part) {
+/// What concat joins: text, or a number to be printed.
+struct Piece {
+  enum class Kind : std::uint8_t { text, character, signed_integer, unsigned_integer, single, real } kind;
+  union {
+    std::string_view text;
+    char character;
+    std::int64_t signed_integer;
+    std::uint64_t unsigned_integer;
+    float single;
+    double real;
+  };
+  Piece(std::string_view value) : kind(Kind::text), text(value) {}
+  Piece(const std::string& value) : Piece(std::string_view(value)) {}
+  Piece(const char* value) : Piece(std::string_view(value)) {}
+  Piece(char value) : kind(Kind::character), character(value) {}
+  template <std::signed_integral T>
+  Piece(T value) : kind(Kind::signed_integer), signed_integer(value) {}
+  template <std::unsigned_integral T>
+    requires(!std::same_as<T, bool>)
+  Piece(T value) : kind(Kind::unsigned_integer), unsigned_integer(value) {}
+  Piece(float value) : kind(Kind::single), single(value) {}
+  Piece(double value) : kind(Kind::real), real(value) {}
+};
+
+NIHAO_COLD inline std::string join(std::initializer_list<Piece> pieces) {
+  std::string out;
   char digits[64];
-  const auto end = std::to_chars(digits, digits + sizeof digits, part).ptr;
-  out.append(digits, end);
+  const auto number = [&](auto value) { out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr); };
+  for (const Piece& piece : pieces) {
+    switch (piece.kind) {
+      case Piece::Kind::text: out += piece.text; break;
+      case Piece::Kind::character: out += piece.character; break;
+      case Piece::Kind::signed_integer: number(piece.signed_integer); break;
+      case Piece::Kind::unsigned_integer: number(piece.unsigned_integer); break;
+      case Piece::Kind::single: number(piece.single); break;
+      case Piece::Kind::real: number(piece.real); break;
+    }
+  }
+  return out;
 }
 }  // namespace detail
 
 /// concat("tensor ", 3, " of ", 7) == "tensor 3 of 7".
 template <class... Parts>
 [[nodiscard]] std::string concat(const Parts&... parts) {
-  std::string out;
-  (detail::append_part(out, parts), ...);
-  return out;
+  return detail::join({detail::Piece(parts)...});
 }
 
 /// Text from a file made fit to print in an error: control bytes and bytes outside ASCII as \xNN, cut after `limit` bytes.

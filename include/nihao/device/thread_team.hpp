@@ -8,9 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <vector>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace nihao {
 
@@ -69,7 +66,7 @@ class ThreadTeam final : public Executor {
 
   static void relax(int spins) noexcept {
 #if defined(__x86_64__)
-    _mm_pause();
+    __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif

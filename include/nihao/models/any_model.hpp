@@ -1,15 +1,21 @@
 // A model whose architecture is known at run time: weights, tokenizer and chat template, behind one type.
 #pragma once
 
+#include "../device/cpu.hpp"
+#include "../files/tensor_file.hpp"
+#include "../layers/config.hpp"
 #include "../text/chat_template.hpp"
 #include "../text/tokenizer.hpp"
-#include "context.hpp"
+#include "model_context.hpp"
 
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace nihao {
+
+template <class M>
+class Context;
 
 struct LoadOptions {
   CpuOptions cpu = {};
@@ -25,7 +31,7 @@ class AnyModel {
     std::optional<ChatTemplate> chat_template = {};
   };
 
-  /// From a decoder of any type and its tokenizer.
+  /// From a decoder of any type (include models/context.hpp) and its tokenizer.
   template <class M>
   [[nodiscard]] static AnyModel from(M model, Text text) {
     return AnyModel(std::make_shared<const Holder<M>>(std::move(model), std::move(text)));

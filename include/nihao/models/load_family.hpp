@@ -2,6 +2,7 @@
 #pragma once
 
 #include "any_model.hpp"
+#include "context.hpp"
 #include "families.hpp"
 
 namespace nihao {

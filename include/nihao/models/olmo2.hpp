@@ -2,6 +2,7 @@
 #pragma once
 
 #include "decoder.hpp"
+#include "load_decoder.hpp"
 
 namespace nihao {
 

@@ -65,6 +65,7 @@ struct Roofline {
 }  // namespace nihao
 
 #define NIHAO_KERNEL_FILE "../plan/peaks.inl"
+#define NIHAO_KERNEL_DOTS
 #include "../simd/foreach_isa.inl"
 
 namespace nihao {

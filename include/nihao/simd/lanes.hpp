@@ -37,6 +37,13 @@ NIHAO_TARGET_BEGIN(NIHAO_FLAGS_AVX_VNNI)
 #undef NIHAO_DOT_VNNI
 #undef NIHAO_ISA_NAMESPACE
 NIHAO_TARGET_END
+namespace nihao::simd {
+inline namespace NIHAO_ABI {
+namespace avx_vnni {
+using namespace avx2;  // the kernels without dot products; what is declared in avx_vnni itself comes first
+}
+}  // namespace NIHAO_ABI
+}  // namespace nihao::simd
 
 NIHAO_TARGET_BEGIN(NIHAO_FLAGS_AVX512)
 #include "lanes_avx512.inl"
@@ -46,4 +53,5 @@ NIHAO_TARGET_END
 #include "lanes_portable.inl"
 
 #define NIHAO_KERNEL_FILE "math.inl"
+#define NIHAO_KERNEL_DOTS
 #include "foreach_isa.inl"

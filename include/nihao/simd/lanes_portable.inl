@@ -87,8 +87,11 @@ NIHAO_ALWAYS_INLINE f32x16 div(f32x16 a, f32x16 b) noexcept {
   return each_batch([&](std::size_t i) { return a.v[i] / b.v[i]; });
 }
 // Lane by lane: the contract is one rounding, and not every version of xsimd fuses on every set. Compilers make it one
-// instruction.
-inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) noexcept {
+// instruction, or, on an x86 without one, sixteen calls of the C library that are better not inlined.
+#if NIHAO_X86 && !defined(__FMA__)
+NIHAO_NOINLINE
+#endif
+inline f32x16 fma(const f32x16& a, const f32x16& b, const f32x16& c) noexcept {
   float x[16], y[16], z[16];
   store(x, a), store(y, b), store(z, c);
   for (int i = 0; i < 16; ++i) z[i] = std::fma(x[i], y[i], z[i]);
@@ -115,28 +118,28 @@ NIHAO_NOINLINE inline i32x16 zero_i32() noexcept { return set1_i32(0); }
 NIHAO_NOINLINE inline i32x16 load_i32(const std::int32_t* p) noexcept {
   return each_lane([&](int i) { return p[i]; });
 }
-NIHAO_NOINLINE inline i32x16 add(i32x16 a, i32x16 b) noexcept {
+NIHAO_NOINLINE inline i32x16 add(const i32x16& a, const i32x16& b) noexcept {
   return each_lane([&](int i) { return wrap(raw(a.v[i]) + raw(b.v[i])); });
 }
-NIHAO_NOINLINE inline i32x16 sub(i32x16 a, i32x16 b) noexcept {
+NIHAO_NOINLINE inline i32x16 sub(const i32x16& a, const i32x16& b) noexcept {
   return each_lane([&](int i) { return wrap(raw(a.v[i]) - raw(b.v[i])); });
 }
-NIHAO_NOINLINE inline i32x16 max(i32x16 a, i32x16 b) noexcept {
+NIHAO_NOINLINE inline i32x16 max(const i32x16& a, const i32x16& b) noexcept {
   return each_lane([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
 }
-NIHAO_NOINLINE inline i32x16 bit_and(i32x16 a, i32x16 b) noexcept {
+NIHAO_NOINLINE inline i32x16 bit_and(const i32x16& a, const i32x16& b) noexcept {
   return each_lane([&](int i) { return a.v[i] & b.v[i]; });
 }
 template <int N>
-NIHAO_NOINLINE inline i32x16 shl(i32x16 a) noexcept {
+NIHAO_NOINLINE inline i32x16 shl(const i32x16& a) noexcept {
   return each_lane([&](int i) { return wrap(raw(a.v[i]) << N); });
 }
-NIHAO_NOINLINE inline f32x16 to_f32(i32x16 a) noexcept {
+NIHAO_NOINLINE inline f32x16 to_f32(const i32x16& a) noexcept {
   float wide[16];
   for (int i = 0; i < 16; ++i) wide[i] = static_cast<float>(a.v[i]);
   return load(wide);
 }
-NIHAO_NOINLINE inline i32x16 bits(f32x16 a) noexcept {
+NIHAO_NOINLINE inline i32x16 bits(const f32x16& a) noexcept {
   float f[16];
   i32x16 r;
   store(f, a);
@@ -189,34 +192,34 @@ NIHAO_NOINLINE inline u8x64 load_u8(const std::uint8_t* p) noexcept {
 NIHAO_NOINLINE inline u8x64 set1_u8(int x) noexcept {
   return each_byte([&](int) { return x; });
 }
-NIHAO_NOINLINE inline u8x64 bit_and(u8x64 a, u8x64 b) noexcept {
+NIHAO_NOINLINE inline u8x64 bit_and(const u8x64& a, const u8x64& b) noexcept {
   return each_byte([&](int i) { return a.v[i] & b.v[i]; });
 }
-NIHAO_NOINLINE inline u8x64 bit_or(u8x64 a, u8x64 b) noexcept {
+NIHAO_NOINLINE inline u8x64 bit_or(const u8x64& a, const u8x64& b) noexcept {
   return each_byte([&](int i) { return a.v[i] | b.v[i]; });
 }
-NIHAO_NOINLINE inline u8x64 bit_xor(u8x64 a, u8x64 b) noexcept {
+NIHAO_NOINLINE inline u8x64 bit_xor(const u8x64& a, const u8x64& b) noexcept {
   return each_byte([&](int i) { return a.v[i] ^ b.v[i]; });
 }
 // Shifts of 16-bit pairs: bits cross from one byte to its neighbour, so the caller masks them off.
 template <int N>
-NIHAO_NOINLINE inline u8x64 shl16(u8x64 a) noexcept {
+NIHAO_NOINLINE inline u8x64 shl16(const u8x64& a) noexcept {
   return each_byte([&](int i) { return ((i % 2 ? a.v[i - 1] >> (8 - N) : 0) | (a.v[i] << N)) & 255; });
 }
 template <int N>
-NIHAO_NOINLINE inline u8x64 shr16(u8x64 a) noexcept {
+NIHAO_NOINLINE inline u8x64 shr16(const u8x64& a) noexcept {
   return each_byte([&](int i) { return ((i % 2 ? 0 : a.v[i + 1] << (8 - N)) | (a.v[i] >> N)) & 255; });
 }
 
 // acc[lane] += sum over j < 4 of w[4 * lane + j] * a[j], exactly; w holds unsigned codes below 128, a four signed bytes.
-NIHAO_NOINLINE inline i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
+NIHAO_NOINLINE inline i32x16 dot_codes(i32x16 acc, const u8x64& w, const std::int8_t* a) noexcept {
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 4; ++j) acc.v[i] += w.v[4 * i + j] * a[j];
   return acc;
 }
 // The same for signed bytes of weights. Nothing to repair, so the bias is 0.
 inline constexpr std::int32_t s8_bias = 0;
-NIHAO_NOINLINE inline i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
+NIHAO_NOINLINE inline i32x16 dot_s8(i32x16 acc, const u8x64& w, const std::int8_t* a) noexcept {
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 4; ++j) acc.v[i] += static_cast<std::int8_t>(w.v[4 * i + j]) * a[j];
   return acc;

@@ -1,11 +1,21 @@
 // Station C23, the chat template: a conversation to the one text that the model was trained to continue.
 #pragma once
 
-#include "jinja/interpreter.hpp"
+#include "../base/error.hpp"
+#include "jinja/options.hpp"
+#include "jinja/value.hpp"
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace nihao {
+
+namespace jinja {
+struct Template;
+}
 
 /// One turn of a plain conversation. For tool calls, images and the like, build the context as a jinja::Value.
 struct Message {
@@ -31,36 +41,17 @@ class ChatTemplate {
  public:
   /// Errors: malformed (syntax), unsupported (a filter or test that Jinja does not have), limit (nested too deep); `where` is
   /// "line N".
-  [[nodiscard]] static Expected<ChatTemplate> parse(std::string_view source) {
-    NIHAO_TRY(jinja::Template parsed, jinja::parse_template(source));
-    NIHAO_CHECK(jinja::resolve(parsed));
-    return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)));
-  }
+  [[nodiscard]] static Expected<ChatTemplate> parse(std::string_view source);
 
   /// Renders with the variables of `context`, a dict: messages, tools, add_generation_prompt, bos_token, ... .
   /// Errors: template_error (the template's own raise_exception; `what` is its text), mismatch (a type or an undefined value),
   /// unsupported, limit, invalid_argument (the context is no dict); `where` is "line N".
-  [[nodiscard]] Expected<std::string> render(const jinja::Value& context, const RenderOptions& options = {}) const {
-    if (!context.is(jinja::Kind::dict)) return Error{ErrorCode::invalid_argument, "a template's context is a dict"};
-    if (options.now && !options.now->valid()) return Error{ErrorCode::invalid_argument, "RenderOptions::now is no date"};
-    return jinja::render(*parsed_, context, options.limits, options.now);
-  }
+  [[nodiscard]] Expected<std::string> render(const jinja::Value& context, const RenderOptions& options = {}) const;
 
   /// Renders a plain conversation.
   [[nodiscard]] Expected<std::string> render(std::span<const Message> messages, bool add_generation_prompt,
                                              std::string_view bos_token, std::string_view eos_token,
-                                             const RenderOptions& options = {}) const {
-    using jinja::Value;
-    std::vector<Value> turns;
-    for (const Message& m : messages) turns.push_back(Value::dict({{"role", m.role}, {"content", m.content}}));
-    return render(Value::dict({{"messages", Value::list(std::move(turns))},
-                               {"tools", Value::none()},
-                               {"documents", Value::none()},
-                               {"add_generation_prompt", add_generation_prompt},
-                               {"bos_token", bos_token},
-                               {"eos_token", eos_token}}),
-                  options);
-  }
+                                             const RenderOptions& options = {}) const;
 
  private:
   explicit ChatTemplate(std::shared_ptr<const jinja::Template> parsed) : parsed_(std::move(parsed)) {}
@@ -68,3 +59,7 @@ class ChatTemplate {
 };
 
 }  // namespace nihao
+
+#if !NIHAO_COMPILED
+#include "chat_template_impl.hpp"
+#endif

@@ -6,6 +6,7 @@
 // applies its expressions one after another. All text here is whole UTF-8 (see tokenizer_input.hpp).
 #pragma once
 
+#include "tokenizer_data.hpp"
 #include "unicode.hpp"
 #include "utf8.hpp"
 
@@ -15,23 +16,6 @@
 #include <string_view>
 
 namespace nihao {
-
-/// Which family's word rules. The comment is the expression that the automaton equals, or the expressions one inside another;
-/// `'s` stands for the contractions 's 't 'm 'd 're 've 'll, and (?i:'s) for the same in any case.
-enum class Pretokenizer : std::uint8_t {
-  gpt2,            ///< 's| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-  smollm,          ///< \p{N}, then gpt2 (also StarCoder, Command R)
-  falcon,          ///< [\p{P}$+<=>^~|`]+, then gpt2, then [0-9]{3}
-  llama3,          ///< (?i:'s)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-  qwen2,           ///< as llama3, with \p{N} for \p{N}{1,3}
-  qwen35,          ///< as qwen2, with [\p{L}\p{M}] for \p{L} but in [^\r\n\p{L}\p{N}]
-  gpt4o,           ///< as llama3, but words [^\r\n\p{L}\p{N}]?U*W+(?i:'s)?|[^\r\n\p{L}\p{N}]?U+W*(?i:'s)? and [\r\n/]* after
-                   ///< punctuation; U is [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], W is [\p{Ll}\p{Lm}\p{Lo}\p{M}]
-  tekken,          ///< as gpt4o, without (?i:'s)? and with \p{N} for \p{N}{1,3} (Mistral)
-  deepseek_coder,  ///< [\r\n], then \s?\p{L}+, then \s?\p{P}+, then [U+0800-U+9FA5 U+AC00-U+D7FF]+, then \p{N}
-  deepseek3,       ///< \p{N}{1,3}, then [U+4E00-U+9FA5 U+3040-U+30FF]+, then ASCII punctuation [A-Za-z]+|
-                   ///< [^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-};
 
 namespace word_rules {
 

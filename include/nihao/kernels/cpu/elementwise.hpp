@@ -22,7 +22,7 @@ void gated(Isa isa, std::span<const float> gate, std::span<const float> up, std:
 /// y = a + b, all of equal length; y may be a or b.
 inline void add(Isa isa, std::span<const float> a, std::span<const float> b, std::span<float> y) noexcept {
   NIHAO_ASSERT(a.size() == y.size() && b.size() == y.size());
-  NIHAO_ON_ISA(isa, add(a.data(), b.data(), y.size(), y.data()));
+  NIHAO_ON_ISA(isa, add_arrays(a.data(), b.data(), y.size(), y.data()));
 }
 
 /// Turns one head in place, to the bits of the reference.

@@ -19,7 +19,7 @@ inline void gated(const float* gate_in, const float* up, std::size_t n, float* y
   if (rest > 0) store(y + i, mul(gate<F>(load(gate_in + i, rest)), load(up + i, rest)), rest);
 }
 
-inline void add(const float* a, const float* b, std::size_t n, float* y) noexcept {
+inline void add_arrays(const float* a, const float* b, std::size_t n, float* y) noexcept {
   std::size_t i = 0;
   for (; i + 16 <= n; i += 16) store(y + i, add(load(a + i), load(b + i)));
   const int rest = static_cast<int>(n - i);

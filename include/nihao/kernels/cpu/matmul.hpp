@@ -27,4 +27,5 @@ struct TileOutput {
 }  // namespace nihao
 
 #define NIHAO_KERNEL_FILE "../kernels/cpu/matmul.inl"
+#define NIHAO_KERNEL_DOTS
 #include "../../simd/foreach_isa.inl"

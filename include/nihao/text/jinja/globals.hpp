@@ -2,6 +2,7 @@
 #pragma once
 
 #include "filters.hpp"
+#include "strftime.hpp"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../../base/error.hpp"
-#include "strftime.hpp"
+#include "options.hpp"
 #include "value.hpp"
 
 #include <array>
@@ -10,15 +10,6 @@
 #include <optional>
 
 namespace nihao::jinja {
-
-/// What a render may use. Going over is Error{limit}; a template can neither hang nor fill the machine.
-struct Limits {
-  std::uint64_t steps = 50'000'000;  ///< nodes evaluated, and elements or bytes worked on inside filters
-  std::uint32_t depth =
-      400;  ///< of statements, expressions and macro calls inside each other, and of nested values (1 MiB of stack)
-  std::size_t output_bytes = 64u << 20;   ///< of the text rendered
-  std::size_t memory_bytes = 256u << 20;  ///< of the values and texts alive that the template has made
-};
 
 /// The arguments of one call.
 struct Arguments {

@@ -71,8 +71,8 @@ class Value {
     payload_.real = static_cast<double>(value);
   }
   Value(std::string text);
-  Value(std::string_view text) : Value(std::string(text)) {}
-  Value(const char* text) : Value(std::string(text)) {}
+  NIHAO_NOINLINE Value(std::string_view text) : Value(std::string(text)) {}
+  Value(const char* text) : Value(std::string_view(text)) {}
   static Value list(std::vector<Value> items = {}, Flavor flavor = Flavor::list);
   /// In the order given; of two equal keys the first gives the place and the last the value, as in Python. Keys are expected to
   /// be strings, numbers, booleans, none or tuples of such.
@@ -211,7 +211,7 @@ struct FunctionNode final : Node {
   void release(Node*& dead) noexcept override { Value::abandon(self, dead); }
 };
 
-inline void Value::drop(Value& value) noexcept {
+NIHAO_NOINLINE inline void Value::drop(Value& value) noexcept {
   Node* dead = nullptr;
   abandon(value, dead);
   while (dead) {
@@ -223,7 +223,7 @@ inline void Value::drop(Value& value) noexcept {
   }
 }
 
-inline Value::Value(std::string text) : kind_(Kind::string) {
+NIHAO_NOINLINE inline Value::Value(std::string text) : kind_(Kind::string) {
   auto* node = new TextNode;
   node->text = std::move(text);
   node->ascii = ascii_prefix(node->text) == node->text.size();

@@ -1,0 +1,2 @@
+#define NIHAO_COMPILING
+#include "nihao/engine/session_impl.hpp"
