@@ -62,8 +62,7 @@ NIHAO_INLINE void Session::begin(GenerateOptions options, bool chat) {
   sampler_.reset();
   stop_ = StopMatcher(generate_.stop);
   decoder_.reset();
-  if (const Tokenizer* t = model_.tokenizer())
-    decoder_.emplace(*t, StreamDecoderOptions{.skip_special = true, .at_start = chat});
+  if (const Tokenizer* t = model_.tokenizer()) decoder_.emplace(*t, StreamDecoderOptions{.skip_special = true, .at_start = chat});
   finished_ = ended_ = started_ = false;
   start_ = Clock::now();
 }
@@ -80,8 +79,7 @@ NIHAO_INLINE Expected<void> Session::render_prompt() {
   if (chat_template == nullptr) return Error{ErrorCode::missing, "the model's files have no chat template"};
   const Tokenizer& t = *model_.tokenizer();
   const auto name = [&](std::optional<TokenId> id) { return id ? t.piece(*id) : std::string_view(); };
-  NIHAO_TRY(const std::string text,
-            chat_template->render(messages_, true, name(t.bos()), name(t.eos()), {.now = options_.now}));
+  NIHAO_TRY(const std::string text, chat_template->render(messages_, true, name(t.bos()), name(t.eos()), {.now = options_.now}));
   // A template that writes BOS itself is not given another.
   const bool has_bos = t.bos() && !name(t.bos()).empty() && text.starts_with(name(t.bos()));
   NIHAO_TRY(result_.prompt_ids, t.encode(text, {.add_special = !has_bos, .parse_special = true}));

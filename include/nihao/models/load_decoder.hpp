@@ -6,6 +6,7 @@
 #include "loader.hpp"
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace nihao {
@@ -25,13 +26,18 @@ struct GgufModel {
   return GgufModel{std::make_shared<const Gguf>(std::move(file)), std::move(config), std::move(cpu)};
 }
 
+template <class D>  // load_impl.hpp; a template, so that a program of one family does not instantiate all
+[[nodiscard]] Expected<AnyModel> load_any_gguf(Gguf file, const LoadOptions& options);
+
 template <class M>
 [[nodiscard]] Expected<M> load_gguf(Gguf file, const LoadOptions& options) {
-  NIHAO_TRY(GgufModel gguf, read_gguf(std::move(file), options));
-  return M::load(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks);
+  if constexpr (std::is_same_v<M, AnyModel>) {
+    return load_any_gguf<Cpu>(std::move(file), options);
+  } else {
+    NIHAO_TRY(GgufModel gguf, read_gguf(std::move(file), options));
+    return M::load(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks);
+  }
 }
-template <>  // load_impl.hpp
-Expected<AnyModel> load_gguf<AnyModel>(Gguf file, const LoadOptions& options);
 
 template <class M>
 [[nodiscard]] Expected<M> load_path(const std::string& path, const LoadOptions& options) {

@@ -18,12 +18,11 @@ NIHAO_INLINE Expected<AnyModel::Text> text_from_gguf(const Gguf& gguf) {
 
 namespace detail {
 
-template <>
-NIHAO_INLINE Expected<AnyModel> load_gguf<AnyModel>(Gguf file, const LoadOptions& options) {
+template <class D>
+Expected<AnyModel> load_any_gguf(Gguf file, const LoadOptions& options) {
   NIHAO_TRY(GgufModel gguf, read_gguf(std::move(file), options));
   NIHAO_TRY(AnyModel::Text text, text_from_gguf(*gguf.file));
-  return load_family<Cpu>(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks, std::move(text),
-                          "general.architecture");
+  return load_family<D>(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks, std::move(text), "general.architecture");
 }
 
 }  // namespace detail

@@ -43,8 +43,7 @@ NIHAO_INLINE Expected<std::vector<TokenId>> Tokenizer::encode(std::string_view t
   std::vector<TokenId> out;
   out.reserve(text.size() / 4 + 8);
   if (options.add_special && add_bos_) out.push_back(bos_);
-  if (const auto* byte_pair = std::get_if<BytePairEncoder>(&encoder_))
-    encode_words(*byte_pair, text, options.parse_special, out);
+  if (const auto* byte_pair = std::get_if<BytePairEncoder>(&encoder_)) encode_words(*byte_pair, text, options.parse_special, out);
   else if (const auto* spm = std::get_if<SentencePieceEncoder>(&encoder_))
     encode_stretches(*spm, text, options.parse_special, out);
   if (options.add_special && add_eos_) out.push_back(eos_);
@@ -71,7 +70,7 @@ NIHAO_INLINE std::optional<TokenId> Tokenizer::find(std::string_view piece) cons
 }
 
 NIHAO_INLINE void Tokenizer::encode_words(const BytePairEncoder& encoder, std::string_view text, bool parse_special,
-                                         std::vector<TokenId>& out) const {
+                                          std::vector<TokenId>& out) const {
   BytePairEncoder::Workspace work;
   std::string input, normal;
   const auto plain = [&](std::string_view part) {
@@ -83,7 +82,7 @@ NIHAO_INLINE void Tokenizer::encode_words(const BytePairEncoder& encoder, std::s
 }
 
 NIHAO_INLINE void Tokenizer::encode_stretches(const SentencePieceEncoder& encoder, std::string_view text, bool parse_special,
-                                             std::vector<TokenId>& out) const {
+                                              std::vector<TokenId>& out) const {
   SentencePieceEncoder::Workspace work;
   std::string input;
   bool prefix = add_space_prefix_;  // is the space in front still to come
