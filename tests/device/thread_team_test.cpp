@@ -1,5 +1,6 @@
 #include "nihao/device/cpu.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
@@ -22,6 +23,20 @@ TEST_CASE("a team does every task of every job once, whether it spins or has par
       });
       for (int i = 0; i < 8; ++i) REQUIRE(done[static_cast<std::size_t>(i)] == (i < count ? 1 : 0));
       if (job % 500 == 499) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long enough to park
+    }
+  }
+}
+
+TEST_CASE("a thread that comes late to one job takes no task of the next, larger one") {
+  for (const int workers : {2, 3, 5}) {
+    ThreadTeam team(workers);
+    // Between finding no task left and leaving the job a thread may lose its core, while the next job is set up.
+    for (int job = 0; job < 200'000; ++job) {
+      const std::size_t count = job % 2 ? 64 : 2;
+      std::array<int, 64> done{};
+      team.run(static_cast<int>(count), [&](int index, int) { ++done[static_cast<std::size_t>(index)]; });
+      for (std::size_t i = 0; i < done.size(); ++i)
+        if (done[i] != (i < count)) FAIL("task ", i, " of job ", job, " was done ", done[i], " times");
     }
   }
 }

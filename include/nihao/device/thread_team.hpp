@@ -43,10 +43,10 @@ class ThreadTeam final : public Executor {
       return;
     }
     task_ = task;
-    count_.store(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
+    count_ = static_cast<std::uint32_t>(count);
     done_.store(0, std::memory_order_relaxed);
-    const std::uint64_t job = (ticket_.load(std::memory_order_relaxed) & ~index_mask) + one_job;
-    ticket_.store(job, std::memory_order_seq_cst);
+    const std::uint64_t job = (ticket_.load(std::memory_order_relaxed) & ~left_mask) + one_job;
+    ticket_.store(job | count_, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) ticket_.notify_all();
     work(job, 0);
     for (int spins = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(count); ++spins) relax(spins);
@@ -58,10 +58,11 @@ class ThreadTeam final : public Executor {
     ThreadTeam* team = nullptr;
     int worker = 0;
   };
-  // The ticket: the job's number in the upper half, the next task's index in the lower. Taking a task is a compare-and-swap of
-  // both, so nobody can take a task of a job that is over.
+  // The ticket: the job's number in the upper half, how many of its tasks nobody has taken in the lower. Taking a task is a
+  // compare-and-swap of both, so nobody can take a task of a job that is over. What else belongs to the job may be read only by
+  // who has taken a task of it: with none taken, the next job's may be there already.
   static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t index_mask = one_job - 1;
+  static constexpr std::uint64_t left_mask = one_job - 1;
   static constexpr int spins_before_parking = 2000;
 
   static void relax(int spins) noexcept {
@@ -74,11 +75,9 @@ class ThreadTeam final : public Executor {
   }
 
   void work(std::uint64_t job, int worker) noexcept {
-    for (std::uint64_t seen = ticket_.load(std::memory_order_acquire); (seen & ~index_mask) == job;) {
-      const auto index = static_cast<std::uint32_t>(seen & index_mask);
-      if (index >= count_.load(std::memory_order_relaxed)) return;
-      if (!ticket_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-      task_(static_cast<int>(index), worker);
+    for (std::uint64_t seen = ticket_.load(std::memory_order_acquire); (seen & ~left_mask) == job && (seen & left_mask) != 0;) {
+      if (!ticket_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      task_(static_cast<int>(count_ - static_cast<std::uint32_t>(seen & left_mask)), worker);
       done_.fetch_add(1, std::memory_order_acq_rel);
       seen = ticket_.load(std::memory_order_acquire);
     }
@@ -94,25 +93,25 @@ class ThreadTeam final : public Executor {
     std::uint64_t last = 0;
     while (true) {
       std::uint64_t seen = ticket_.load(std::memory_order_acquire);
-      for (int spins = 0; (seen & ~index_mask) == last && spins < spins_before_parking; ++spins) {
+      for (int spins = 0; (seen & ~left_mask) == last && spins < spins_before_parking; ++spins) {
         relax(spins);
         seen = ticket_.load(std::memory_order_acquire);
       }
-      if ((seen & ~index_mask) == last) {
+      if ((seen & ~left_mask) == last) {
         parked_.fetch_add(1, std::memory_order_seq_cst);
         ticket_.wait(seen, std::memory_order_seq_cst);  // returns at once if a job came in between
         parked_.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
       if (stop_.load(std::memory_order_relaxed)) return;
-      last = seen & ~index_mask;
+      last = seen & ~left_mask;
       work(last, worker);
     }
   }
 
   FunctionRef<void(int, int)> task_;
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  std::atomic<std::uint32_t> count_{0};
+  std::uint32_t count_ = 0;
   alignas(64) std::atomic<std::uint32_t> done_{0};
   alignas(64) std::atomic<int> parked_{0};
   std::atomic<bool> busy_{false}, stop_{false};
