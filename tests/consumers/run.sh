@@ -69,6 +69,7 @@ consume() { # name compiler cmake-options...
   fi
 }
 
+all_from_headers=ON  # once, with the first compiler: with the others no_exceptions is that program
 for cxx in "${compilers[@]}"; do
   rm -rf "$work/$cxx/prefix"
   mkdir -p "$work/$cxx"
@@ -81,11 +82,12 @@ for cxx in "${compilers[@]}"; do
     failed=1
     continue
   fi
-  consume find_package "$cxx" -DCMAKE_PREFIX_PATH="$work/$cxx/prefix"
+  consume find_package "$cxx" -DCMAKE_PREFIX_PATH="$work/$cxx/prefix" -DALL_FROM_HEADERS=$all_from_headers
+  all_from_headers=OFF
   consume add_subdirectory "$cxx"
   consume fetch_content "$cxx" -DFETCHCONTENT_SOURCE_DIR_NIHAO="$root" -DFETCHCONTENT_SOURCE_DIR_EIGEN3="$copies/eigen" \
     -DFETCHCONTENT_SOURCE_DIR_XSIMD="$copies/xsimd" -DFETCHCONTENT_SOURCE_DIR_FMT="$copies/fmt" -DFETCHCONTENT_FULLY_DISCONNECTED=ON
-  consume no_exceptions "$cxx"
+  consume no_exceptions "$cxx" -DCMAKE_CXX_FLAGS_RELEASE=-O1
   consume core_only "$cxx" -DFETCHCONTENT_FULLY_DISCONNECTED=ON "${absent[@]}"
 done
 exit $failed

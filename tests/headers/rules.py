@@ -35,6 +35,8 @@ BANNED_CALLS = [
     (r"\bstd::regex\b", "std::regex overflows the stack on long input"),
     (r"\b(std::)?(abort|exit|_Exit|quick_exit|terminate)\s*\(", "the library ends no process: return an Error"),
     (r"\b(std::)?(secure_)?getenv\s*\(", "the library reads no environment: take an option"),
+    (r"\bstd::(stable_sort|stable_partition|inplace_merge)\b",
+     "clang warns the host of what libstdc++ 12 has inside it: std::sort by a total order"),
     (r"\bstd::(cout|cerr|clog)\b|\b(std::)?f?printf\s*\(", "the library prints nothing: use the host's Logger"),
 ]
 MAX_LINES = 600

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -301,8 +302,9 @@ class Safetensors {
 
   /// Tensors follow each other without a gap and without overlap, and nothing comes after: no byte has two meanings or none.
   static Expected<void> check_layout(std::span<SafetensorsEntry> entries, std::uint64_t data, std::uint64_t end) {
-    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.offset, a.bytes.size()) < std::pair(b.offset, b.bytes.size());
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return std::tuple(a.offset, a.bytes.size(), std::string_view(a.name)) <
+             std::tuple(b.offset, b.bytes.size(), std::string_view(b.name));
     });
     std::uint64_t at = data;
     for (const SafetensorsEntry& entry : entries) {

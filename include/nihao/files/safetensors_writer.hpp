@@ -40,8 +40,10 @@ struct SafetensorsTensor {
   }
   std::vector<const SafetensorsTensor*> order;
   for (const SafetensorsTensor& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(),
-                   [](auto a, auto b) { return safetensors_type_info(a->type).bits > safetensors_type_info(b->type).bits; });
+  std::sort(order.begin(), order.end(), [](auto a, auto b) {
+    const auto a_bits = safetensors_type_info(a->type).bits, b_bits = safetensors_type_info(b->type).bits;
+    return a_bits != b_bits ? a_bits > b_bits : a < b;
+  });
   std::uint64_t at = 0;
   for (const SafetensorsTensor* tensor : order) {
     const std::string place = concat("tensor \"", printable(tensor->name), "\"");

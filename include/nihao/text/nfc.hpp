@@ -16,10 +16,11 @@ namespace nihao {
 
 namespace detail {
 
-/// A code point and its canonical combining class.
+/// A code point, its canonical combining class, and where it stood.
 struct Combining {
   char32_t code;
   std::uint8_t combining_class;
+  std::size_t place;
 };
 
 inline constexpr char32_t hangul_base = 0xAC00, hangul_lead = 0x1100, hangul_vowel = 0x1161, hangul_tail = 0x11A7;
@@ -34,7 +35,7 @@ inline std::uint8_t combining_class(char32_t code) noexcept {
 
 /// Appends the full canonical decomposition. Only the first of a pair can decompose further, save U+0344, whose parts do not.
 inline void decompose(char32_t code, std::vector<Combining>& out) {
-  const auto put = [&](char32_t c) { out.push_back({c, combining_class(c)}); };
+  const auto put = [&](char32_t c) { out.push_back({c, combining_class(c), out.size()}); };
   if (code >= hangul_base && code < hangul_base + hangul_leads * hangul_vowels * hangul_tails) {
     const char32_t index = code - hangul_base;
     put(hangul_lead + index / (hangul_vowels * hangul_tails));
@@ -80,8 +81,10 @@ inline void order_and_compose(std::vector<Combining>& text) {
     std::size_t end = i + 1;
     if (text[i].combining_class != 0) {
       while (end < text.size() && text[end].combining_class != 0) ++end;
-      std::stable_sort(text.begin() + static_cast<std::ptrdiff_t>(i), text.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](const Combining& a, const Combining& b) { return a.combining_class < b.combining_class; });
+      std::sort(text.begin() + static_cast<std::ptrdiff_t>(i), text.begin() + static_cast<std::ptrdiff_t>(end),
+                [](const Combining& a, const Combining& b) {
+                  return a.combining_class != b.combining_class ? a.combining_class < b.combining_class : a.place < b.place;
+                });
     }
     i = end;
   }

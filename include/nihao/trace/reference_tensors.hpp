@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace nihao {
@@ -80,8 +81,8 @@ inline void repeat_columns(NamedTensor& tensor) {
   std::vector<const Record*> sorted;
   for (const Record& record : records) sorted.push_back(&record);
   const auto same = [](const Record* a, const Record* b) { return a->layer == b->layer && a->name == b->name; };
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Record* a, const Record* b) {
-    return a->layer != b->layer ? a->layer < b->layer : a->name < b->name;
+  std::sort(sorted.begin(), sorted.end(), [](const Record* a, const Record* b) {
+    return std::tuple(a->layer, std::string_view(a->name), a) < std::tuple(b->layer, std::string_view(b->name), b);
   });
   std::vector<std::span<const Record* const>> stations;
   for (std::size_t first = 0, last; first < sorted.size(); first = last) {

@@ -4,6 +4,7 @@
 #include "characters.hpp"
 #include "runtime.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -265,7 +266,7 @@ inline void append_json_break(std::string& out, const JsonStyle& style, std::siz
         entries.emplace_back(std::move(name), &value);
       }
       if (style.sort_keys)
-        std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::sort(entries.begin(), entries.end());  // equal names (1 and "1"): the values lie in the dict's order
       out += '{';
       for (const auto& [name, value] : entries) {
         between();
