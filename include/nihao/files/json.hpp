@@ -124,8 +124,8 @@ class JsonBuilder {
     return &members.back().second;
   }
 
-  bool fail(ErrorCode code, std::string what) {
-    error_ = Error{code, std::move(what), concat("byte ", seen_ == begin_ ? 0 : seen_ - begin_ - 1)};
+  bool fail(ErrorCode code, std::string_view what) {
+    error_ = Error{code, what, concat("byte ", seen_ == begin_ ? 0 : seen_ - begin_ - 1)};
     return false;
   }
 

@@ -61,8 +61,8 @@ template <class Number>
   return problem == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-[[nodiscard]] inline Error chain_error(std::string_view stage, std::string what) {
-  return Error{ErrorCode::invalid_argument, std::move(what), concat("sampler chain, ", printable(stage))};
+[[nodiscard]] inline Error chain_error(std::string_view stage, std::string_view what) {
+  return Error{ErrorCode::invalid_argument, what, concat("sampler chain, ", printable(stage))};
 }
 
 /// Fills one stage from "value,option=value,...".

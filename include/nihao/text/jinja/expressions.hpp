@@ -54,7 +54,7 @@ class ExpressionParser {
       default: return printable(token.text);
     }
   }
-  [[nodiscard]] Error fail(std::string what) const { return Error{ErrorCode::malformed, std::move(what), line_of(now().line)}; }
+  [[nodiscard]] Error fail(std::string_view what) const { return Error{ErrorCode::malformed, what, line_of(now().line)}; }
   [[nodiscard]] Error expected(std::string_view what) const {
     if (is(TokenKind::end)) return fail(concat("unexpected end of template, expected '", what, "'."));
     return fail(concat("expected token '", what, "', got '", describe(now()), "'"));

@@ -71,7 +71,7 @@ class Lexer {
   void advance(std::size_t n) noexcept {
     for (; n > 0 && at_ < source_.size(); --n) line_ += source_[at_++] == '\n';
   }
-  [[nodiscard]] Error fail(std::string what) const { return Error{ErrorCode::malformed, std::move(what), line_of(line_)}; }
+  [[nodiscard]] Error fail(std::string_view what) const { return Error{ErrorCode::malformed, what, line_of(line_)}; }
 
   void push_text(std::string_view text) {
     if (!text.empty()) push(TokenKind::text, std::string(text));

@@ -44,8 +44,8 @@ class Object {
 };
 
 // Errors by Python's names for them. `where` is filled in by the interpreter.
-[[nodiscard]] inline Error type_error(std::string what) { return Error{ErrorCode::mismatch, std::move(what)}; }
-[[nodiscard]] inline Error value_error(std::string what) { return Error{ErrorCode::mismatch, std::move(what)}; }
+[[nodiscard]] inline Error type_error(std::string_view what) { return Error{ErrorCode::mismatch, what}; }
+[[nodiscard]] inline Error value_error(std::string_view what) { return Error{ErrorCode::mismatch, what}; }
 [[nodiscard]] inline Error undefined_error(const Value& undefined) {
   return Error{ErrorCode::mismatch, undefined.text().empty() ? "an undefined value is used" : std::string(undefined.text())};
 }
