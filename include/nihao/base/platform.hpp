@@ -1,4 +1,5 @@
-// The one file that talks to the operating system: files mapped into memory, large aligned allocations, process figures.
+// The one file that talks to the operating system: files mapped into memory and written, large aligned allocations, process
+// figures.
 #pragma once
 
 #include "error.hpp"
@@ -7,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
@@ -25,14 +27,17 @@ namespace nihao {
 /// A file mapped read-only. Pages come from the page cache on first touch, and can be given back by `release`.
 class MappedFile {
  public:
-  /// Errors: io (no such file, no permission, a folder, an empty file).
+  /// Errors: io (no such file, no permission, an empty file, and what is no regular file: a folder, a FIFO, a device).
   [[nodiscard]] static Expected<MappedFile> open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (path.empty()) return Error{ErrorCode::io, "the name of the file is empty"};
+    // Without O_NONBLOCK the open of a FIFO waits for somebody who writes into it.
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return Error{ErrorCode::io, std::strerror(errno), path};
     MappedFile file;
     struct stat info{};
     std::string trouble;
     if (::fstat(fd, &info) != 0) trouble = std::strerror(errno);
+    else if (S_ISDIR(info.st_mode)) trouble = "a folder, not a file";
     else if (!S_ISREG(info.st_mode)) trouble = "not a regular file";
     else if (info.st_size == 0) trouble = "the file is empty";
     else {
@@ -71,6 +76,69 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+/// A stream to what is to be a file's content.
+struct OutputStream {
+  std::FILE* stream = nullptr;
+  std::string path = {};    ///< what it writes to
+  std::string target = {};  ///< the file that `path` is to be renamed to; empty where it is written in place
+};
+
+namespace detail {
+/// The name at the end of a chain of symbolic links; the path itself where it is none. Nothing for a loop, and for a name that
+/// stands for something open rather than for a file (/dev/stdout leads to one).
+[[nodiscard]] inline std::string follow_links(std::string path) {
+  for (int links = 0; links < 40; ++links) {
+    if (path.starts_with("/proc/")) return {};
+    char to[4096];
+    const ssize_t size = ::readlink(path.c_str(), to, sizeof to);
+    if (size <= 0 || static_cast<std::size_t>(size) == sizeof to) return path;
+    if (to[0] == '/') path.clear();
+    else path.resize(path.rfind('/') + 1);  // a relative link starts at its own folder; npos + 1 is 0
+    path.append(to, static_cast<std::size_t>(size));
+  }
+  return {};
+}
+}  // namespace detail
+
+/// Opens `path` to give it new content. A regular file, or one that is not there yet, is written under a temporary name beside
+/// it, which a rename then gives it: links are followed first, so that the file is replaced and not the link to it, and its
+/// permissions stay. What exists and is something else (a device, a FIFO) is written in place: a rename would put a file where
+/// it was. Errors: io.
+[[nodiscard]] inline Expected<OutputStream> open_output(const std::string& path) {
+  const auto failed = [&](int why) { return Error{ErrorCode::io, std::strerror(why), path}; };
+  if (path.empty()) return Error{ErrorCode::io, "the name of the file is empty"};
+  struct stat info{};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return failed(errno);
+  if (exists && ::access(path.c_str(), W_OK) != 0) return failed(errno);  // a rename would not ask the file
+  OutputStream out;
+  if (!exists || S_ISREG(info.st_mode)) out.target = detail::follow_links(path);
+  int fd = -1;
+  if (out.target.empty()) {
+    out.path = path;
+    fd = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
+  } else {
+    constexpr int most = 100;  // a name that is taken is somebody else's, or was left by a program that was killed
+    for (int n = 0; n < most; ++n) {
+      out.path = n == 0 ? concat(out.target, ".part") : concat(out.target, ".part", n);
+      fd = ::open(out.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd >= 0 || errno != EEXIST) break;
+    }
+  }
+  if (fd < 0) return failed(errno);
+  if (exists && !out.target.empty()) {
+    // As far as the system lets us: who may not give files away makes one of their own.
+    const bool kept = ::fchown(fd, info.st_uid, info.st_gid) == 0;
+    static_cast<void>(::fchmod(fd, info.st_mode & (kept ? 07777u : 0777u)));
+  }
+  out.stream = ::fdopen(fd, "wb");
+  if (out.stream != nullptr) return out;
+  const int why = errno;
+  ::close(fd);
+  if (!out.target.empty()) ::unlink(out.path.c_str());
+  return failed(why);
+}
 
 /// Zeroed memory straight from the system, aligned to a page, on huge pages where the system has them: weights and caches.
 /// (Weights on 4 KB pages cost up to a fifth of the read bandwidth: docs/numbers.md.)

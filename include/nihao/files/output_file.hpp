@@ -1,8 +1,9 @@
-// Writing a file so that nobody meets half of one: under a temporary name, renamed when it is complete.
+// Writing a file so that nobody meets half of one: under a temporary name, renamed when it is complete. Devices and FIFOs are
+// written as they are.
 #pragma once
 
 #include "../base/error.hpp"
-#include "../base/str.hpp"
+#include "../base/platform.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,30 +17,24 @@
 
 namespace nihao {
 
-/// A file being written to `path`.part. commit() gives it its name; without that it is removed.
+/// New content for `path`, written beside it and renamed to it by commit(); without that it is removed, and what was there
+/// stays. What is there and is no regular file (a device, a FIFO) is written in place. Links are followed (base/platform.hpp).
 class OutputFile {
  public:
   /// Errors: io.
   [[nodiscard]] static Expected<OutputFile> create(const std::string& path) {
     OutputFile out;
+    NIHAO_TRY(out.out_, open_output(path));
     out.path_ = path;
-    out.file_ = std::fopen(out.temporary().c_str(), "wb");
-    if (out.file_ == nullptr) return Error{ErrorCode::io, std::strerror(errno), path};
     return out;
   }
 
-  OutputFile(OutputFile&& other) noexcept
-      : file_(std::exchange(other.file_, nullptr)), path_(std::move(other.path_)), size_(other.size_) {}
-  OutputFile& operator=(OutputFile&& other) noexcept {
-    std::swap(file_, other.file_);
-    std::swap(path_, other.path_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
+  OutputFile(OutputFile&& other) noexcept { swap(other); }
+  OutputFile& operator=(OutputFile&& other) noexcept { return swap(other), *this; }
   ~OutputFile() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    std::remove(temporary().c_str());
+    if (out_.stream == nullptr) return;
+    std::fclose(out_.stream);
+    remove_temporary();
   }
 
   /// Bytes written so far.
@@ -47,7 +42,7 @@ class OutputFile {
 
   /// Errors: io.
   [[nodiscard]] Expected<void> write(std::span<const std::byte> bytes) {
-    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) return failed();
+    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), out_.stream) != bytes.size()) return failed();
     size_ += bytes.size();
     return {};
   }
@@ -65,19 +60,26 @@ class OutputFile {
 
   /// Errors: io.
   [[nodiscard]] Expected<void> commit() && {
-    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-    if (closed && std::rename(temporary().c_str(), path_.c_str()) == 0) return {};
+    const bool closed = std::fclose(std::exchange(out_.stream, nullptr)) == 0;  // the last of it is written here
+    if (closed && (out_.target.empty() || std::rename(out_.path.c_str(), out_.target.c_str()) == 0)) return {};
     Error error = failed();
-    std::remove(temporary().c_str());
+    remove_temporary();
     return error;
   }
 
  private:
   OutputFile() = default;
-  [[nodiscard]] std::string temporary() const { return path_ + ".part"; }
+  void swap(OutputFile& other) noexcept {
+    std::swap(out_, other.out_);
+    std::swap(path_, other.path_);
+    std::swap(size_, other.size_);
+  }
+  void remove_temporary() const noexcept {
+    if (!out_.target.empty()) std::remove(out_.path.c_str());
+  }
   [[nodiscard]] Error failed() const { return Error{ErrorCode::io, std::strerror(errno), path_}; }
 
-  std::FILE* file_ = nullptr;
+  OutputStream out_;
   std::string path_;
   std::uint64_t size_ = 0;
 };
