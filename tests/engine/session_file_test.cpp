@@ -51,6 +51,33 @@ TEST_CASE("a session that was saved and loaded goes on as if it had not been, an
   }
 }
 
+TEST_CASE("an answer that was left before its end is saved as it stands, and does not come into what is loaded") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  Session session(*model, chat_options(KvType::f16, 2000));
+  const auto leave_one = [&] {
+    for (const std::string_view piece : session.generate("left", greedy(30)))
+      if (!piece.empty()) break;
+  };
+  all_of(session.generate("hello", greedy(5)));
+  leave_one();
+  REQUIRE(save_session(session, folder.path("s")).has_value());
+  REQUIRE(session.messages().size() == 4);
+  CHECK(session.messages()[3].role == "assistant");
+  leave_one();
+  REQUIRE(load_session(session, folder.path("s")).has_value());
+  CHECK(session.messages().size() == 4);
+  all_of(session.generate("and then?", greedy(5)));
+  REQUIRE(session.messages().size() == 6);
+  CHECK(session.messages()[4].content == "and then?");
+  // A file that cannot be read leaves the answer under way alone.
+  std::size_t pieces = 0;
+  for ([[maybe_unused]] const auto piece : session.generate("on", greedy(10)))
+    if (++pieces == 1) CHECK_FALSE(load_session(session, folder.path("none")).has_value());
+  CHECK(pieces > 1);
+}
+
 TEST_CASE("a session that has done nothing can be saved and loaded") {
   const auto model = test::tiny_model();
   if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");

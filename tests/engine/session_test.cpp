@@ -19,6 +19,18 @@ std::string all_of(Session::Generation generation) {
   return text;
 }
 
+// Asks to stop once so many tokens of the prompt are read.
+struct StopsAfter : ProgressSink {
+  StopsAfter(std::stop_source s, std::uint64_t t) : source(std::move(s)), tokens(t) {}
+  void progress(std::string_view, std::uint64_t done, std::uint64_t) override {
+    reports.push_back(done);
+    if (done >= tokens) source.request_stop();
+  }
+  std::stop_source source;
+  std::uint64_t tokens;
+  std::vector<std::uint64_t> reports;
+};
+
 // Every logit of a session's next step, as bits.
 std::vector<float> logits_of(Session& session, TokenId id) {
   const SequenceTokens next{0, std::span(&id, 1), Wanted::last};
@@ -226,23 +238,25 @@ TEST_CASE("a stop request ends a long prompt within one chunk, and the session g
   REQUIRE(session.result().has_value());
   CHECK(session.result()->finish_reason == FinishReason::cancelled);
   CHECK((*session.context())->cache().length(0) == 0);
-  // From another thread, while it reads: what has been read is whole chunks, and stays.
+  // While it reads: no chunk is begun after the request, and what has been read stays.
   std::stop_source later;
   options.stop_token = later.get_token();
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    later.request_stop();
-  });
+  const auto sink = std::make_shared<StopsAfter>(later, 48);
+  options.progress = sink;
   all_of(session.complete(prompt, options));
-  other.join();
   REQUIRE(session.result().has_value());
+  CHECK(session.result()->finish_reason == FinishReason::cancelled);
+  CHECK(session.result()->ids.empty());
+  CHECK(session.result()->prefill_seconds == 0);
+  CHECK(session.result()->first_token_seconds == 0);
+  CHECK(sink->reports == std::vector<std::uint64_t>{16, 32, 48});
   const std::size_t read = (*session.context())->cache().length(0);
-  if (session.result()->finish_reason == FinishReason::cancelled && session.result()->ids.empty()) CHECK(read % 16 == 0);
+  CHECK(read == 48);
   CHECK(session.cached().size() == read);
   // The rest of the prompt is read as if nothing had happened.
   Session fresh(*model, {.context = {.positions = 4000, .chunk = 16}});
   CHECK(all_of(session.complete(prompt, greedy(5))) == all_of(fresh.complete(prompt, greedy(5))));
-  CHECK(session.result()->reused_tokens == std::min(read, session.result()->prompt_ids.size() - 1));
+  CHECK(session.result()->reused_tokens == read);
 }
 
 TEST_CASE("a stop request ends an answer at the next token, and keeps its text") {
@@ -295,6 +309,48 @@ TEST_CASE("a conversation keeps its history, and forgets a question that was not
   CHECK(session.messages().size() == 7);
 }
 
+TEST_CASE("an answer that was left before its end ends when the history is replaced, and does not come into the new one") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  SessionOptions options{.context = {.positions = 2000}};
+  options.chat_template = *ChatTemplate::parse("{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]");
+  Session session(*model, options);
+  const auto leave_one = [&] {
+    std::string seen;
+    for (const std::string_view piece : session.generate("left", greedy(30)))
+      if ((seen += piece).size() > 3) break;
+    REQUIRE(session.messages().back().content == "left");
+    return seen;
+  };
+  leave_one();
+  session.set_messages({});
+  CHECK(session.messages().empty());
+  REQUIRE(session.result().has_value());
+  CHECK(session.result()->finish_reason == FinishReason::cancelled);
+  CHECK(session.result()->text.size() > 3);
+  all_of(session.generate("new", greedy(4)));
+  REQUIRE(session.messages().size() == 2);
+  CHECK(session.messages()[0].content == "new");
+  CHECK(session.messages()[1].role == "assistant");
+  // Ended by itself the answer stays, as one that was stopped does; a second end changes nothing.
+  const std::string seen = leave_one();
+  session.end_generation();
+  session.end_generation();
+  REQUIRE(session.messages().size() == 4);
+  CHECK(session.messages()[3].content.starts_with(seen));
+  // A range that is still walked ends too, and one that was not begun asks nothing.
+  std::size_t pieces = 0;
+  for ([[maybe_unused]] const auto piece : session.generate("walked", greedy(30))) {
+    if (++pieces == 2) session.set_messages({});
+  }
+  CHECK(pieces <= 3);
+  CHECK(session.messages().empty());
+  auto never = session.generate("never begun", greedy(30));
+  session.set_messages({{"user", "other"}, {"assistant", "one"}});
+  CHECK(all_of(never).empty());
+  CHECK(session.messages().size() == 2);
+}
+
 TEST_CASE("a conversation without a template is an error, and a template's own error reaches the host") {
   const auto model = test::tiny_model();
   if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
@@ -308,6 +364,7 @@ TEST_CASE("a conversation without a template is an error, and a template's own e
   all_of(raising.generate("hi", greedy(3)));
   REQUIRE_FALSE(raising.result().has_value());
   CHECK(raising.result().error().code == ErrorCode::template_error);
+  CHECK(raising.result().error().message() == "chat template: line 1: no");
   CHECK(raising.messages().empty());
 }
 

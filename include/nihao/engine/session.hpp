@@ -27,10 +27,11 @@ struct SessionOptions {
 struct GenerateOptions {
   std::size_t max_tokens = 512;  ///< the answer's, at most
   SamplingParams sampling = {};
-  std::string chain = {};              ///< a chain as SamplerChain::parse reads it; then `sampling` gives the seed alone
-  std::vector<std::string> stop = {};  ///< end before any of these
-  std::stop_token stop_token = {};     ///< asked once a step, and between chunks of a prompt
-  bool ignore_eog = false;             ///< go on past the model's end token (for measuring)
+  std::string chain = {};                       ///< a chain as SamplerChain::parse reads it; then `sampling` gives the seed alone
+  std::vector<std::string> stop = {};           ///< end before any of these
+  std::stop_token stop_token = {};              ///< asked once a step, and between chunks of a prompt
+  std::shared_ptr<ProgressSink> progress = {};  ///< told after each chunk of a prompt, in tokens
+  bool ignore_eog = false;                      ///< go on past the model's end token (for measuring)
 };
 
 enum class FinishReason : std::uint8_t {
@@ -115,15 +116,19 @@ class Session {
   [[nodiscard]] const Expected<GenerationResult>& result();
 
   [[nodiscard]] const AnyModel& model() const noexcept { return model_; }
+  /// The history. While an answer is being made its question is the last.
   [[nodiscard]] std::span<const Message> messages() const noexcept { return messages_; }
-  /// Replaces the history; the cache is reused as far as it fits.
-  void set_messages(std::vector<Message> messages) { messages_ = std::move(messages); }
+  /// Replaces the history; the cache is reused as far as it fits. A generation under way ends first, as by end_generation().
+  void set_messages(std::vector<Message> messages);
+  /// Ends a generation whose range was left before its end, as its stop token would: what there is of the answer goes to the
+  /// history. Without one under way it does nothing. Whatever begins or replaces something calls it.
+  void end_generation();
   /// The tokens whose keys and values are in the cache.
   [[nodiscard]] std::span<const TokenId> cached() const noexcept { return cached_; }
   /// The context, made now if no generation has needed it yet. Errors: as AnyModel::context.
   [[nodiscard]] Expected<ModelContext*> context();
-  /// Says which tokens the cache holds, after somebody has filled it (loading a saved session).
-  void set_cached(std::vector<TokenId> tokens) { cached_ = std::move(tokens); }
+  /// Says which tokens the cache holds, after somebody has filled it (loading a saved session). Ends a generation under way.
+  void set_cached(std::vector<TokenId> tokens);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -166,6 +166,7 @@ class SessionWriter {
   if (stated != sum.value()) return Error{ErrorCode::malformed, "the checksum is wrong: the file is damaged"};
   if (reader.left() != 0) return Error{ErrorCode::malformed, concat(reader.left(), " bytes follow the end")};
 
+  session.end_generation();
   cache.truncate(0, 0);
   NIHAO_CHECK(cache.extend(0, tokens.size()));
   for (std::size_t layer = 0; layer < cache.layers(); ++layer)
@@ -189,9 +190,10 @@ inline std::uint64_t model_fingerprint(const AnyModel& model) {
   return sum.value();
 }
 
-/// Writes the session's messages, tokens, keys and values to `path`, whole or not at all. Errors: io, and those of
-/// Session::context.
+/// Writes the session's messages, tokens, keys and values to `path`, whole or not at all. A generation under way ends first, so
+/// that its question is not saved without what there is of its answer. Errors: io, and those of Session::context.
 [[nodiscard]] inline Expected<void> save_session(Session& session, const std::string& path) {
+  session.end_generation();
   NIHAO_TRY(ModelContext* const context, session.context());
   const KvCache& cache = context->cache();
   const Config& config = session.model().config();
@@ -214,9 +216,9 @@ inline std::uint64_t model_fingerprint(const AnyModel& model) {
   return std::move(out).commit();
 }
 
-/// Puts a saved session in place of this one's messages and cache. Its next answer is then what the saved one's would have been.
-/// After an error the session is as it was. Errors: io, truncated, malformed, unsupported (version), mismatch (another model,
-/// mode or cache type), context_full; all name the file.
+/// Puts a saved session in place of this one's messages and cache; a generation under way ends first. The next answer is then
+/// what the saved one's would have been (with the same seed). After an error the session is as it was. Errors: io, truncated,
+/// malformed, unsupported (version), mismatch (another model, mode or cache type), context_full; all name the file.
 [[nodiscard]] inline Expected<void> load_session(Session& session, const std::string& path) {
   NIHAO_TRY(const MappedFile file, MappedFile::open(path));
   auto read = detail::read_session(session, file.bytes());

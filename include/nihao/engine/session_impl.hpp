@@ -47,13 +47,27 @@ NIHAO_INLINE const Expected<GenerationResult>& Session::result() {
   return outcome_;
 }
 
+NIHAO_INLINE void Session::set_messages(std::vector<Message> messages) {
+  end_generation();
+  messages_ = std::move(messages);
+}
+
+NIHAO_INLINE void Session::set_cached(std::vector<TokenId> tokens) {
+  end_generation();
+  cached_ = std::move(tokens);
+}
+
+NIHAO_INLINE void Session::end_generation() {
+  if (!finished_ && !ended_) static_cast<void>(finish(FinishReason::cancelled));
+}
+
 NIHAO_INLINE Expected<ModelContext*> Session::context() {
   if (context_ == nullptr) { NIHAO_TRY(context_, model_.context(options_.context)); }
   return context_.get();
 }
 
 NIHAO_INLINE void Session::begin(GenerateOptions options, bool chat) {
-  if (!finished_ && !ended_) static_cast<void>(finish(FinishReason::cancelled));  // a range left before its end
+  end_generation();
   generate_ = std::move(options);
   chat_ = chat;
   result_ = {};
@@ -149,6 +163,7 @@ NIHAO_INLINE Expected<void> Session::read_prompt() {
   const auto begin = Clock::now();
   Hooks hooks;
   hooks.stop = generate_.stop_token;
+  hooks.progress = generate_.progress;
   auto logits = context->prefill(0, std::span(ids).subspan(common), hooks);
   cached_.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(context->cache().length(0)));
   if (!logits) return std::move(logits).error();
