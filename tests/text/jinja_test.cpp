@@ -56,16 +56,17 @@ TEST_CASE("an error says the line, and raise_exception its own text") {
   const Error own = error_of("a\n\n{{ raise_exception('no ' ~ 1 ~ '\\n') }}");
   CHECK(own.code == ErrorCode::template_error);
   CHECK(own.what == "no 1\n");
-  CHECK(own.where == "line 3");
+  CHECK(own.where == "chat template: line 3");
   CHECK(error_of("a\n{% if x %}").message() ==
-        "line 2: Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or 'endif'. The "
+        "chat template: line 2: Unexpected end of template. Jinja was looking for the following tags: 'elif' or 'else' or "
+        "'endif'. The "
         "innermost block "
         "that needs to be closed is 'if'.");
-  CHECK(error_of("\n{{ 1 + 'a' }}").message() == "line 2: unsupported operand type(s) for +: 'int' and 'str'");
-  CHECK(error_of("{{ 1 | nothing }}").message() == "line 1: No filter named 'nothing'.");
+  CHECK(error_of("\n{{ 1 + 'a' }}").message() == "chat template: line 2: unsupported operand type(s) for +: 'int' and 'str'");
+  CHECK(error_of("{{ 1 | nothing }}").message() == "chat template: line 1: No filter named 'nothing'.");
   CHECK(rendered("{% if false %}{{ 1 | nothing }}{% endif %}ok") == "ok");  // as in Jinja: only when it runs
   CHECK(error_of("{% if true %}{{ 1 | nothing }}{% endif %}").code == ErrorCode::unsupported);
-  CHECK(error_of("{% macro m(a) %}\n{{ a.b.c }}\n{% endmacro %}\n\n{{ m({}) }}").where == "line 2");
+  CHECK(error_of("{% macro m(a) %}\n{{ a.b.c }}\n{% endmacro %}\n\n{{ m({}) }}").where == "chat template: line 2");
 }
 
 TEST_CASE("numbers print as Python prints them") {

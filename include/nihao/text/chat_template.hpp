@@ -40,12 +40,12 @@ struct RenderOptions {
 class ChatTemplate {
  public:
   /// Errors: malformed (syntax), unsupported (a filter or test that Jinja does not have), limit (nested too deep); `where` is
-  /// "line N".
+  /// "chat template: line N".
   [[nodiscard]] static Expected<ChatTemplate> parse(std::string_view source);
 
   /// Renders with the variables of `context`, a dict: messages, tools, add_generation_prompt, bos_token, ... .
   /// Errors: template_error (the template's own raise_exception; `what` is its text), mismatch (a type or an undefined value),
-  /// unsupported, limit, invalid_argument (the context is no dict); `where` is "line N".
+  /// unsupported, limit, invalid_argument (the context is no dict); `where` is "chat template: line N".
   [[nodiscard]] Expected<std::string> render(const jinja::Value& context, const RenderOptions& options = {}) const;
 
   /// Renders a plain conversation.

@@ -9,16 +9,24 @@
 
 namespace nihao {
 
+namespace detail {
+// Whose line it is: a host that prints the error of a session does not otherwise say.
+template <class T>
+[[nodiscard]] Expected<T> of_template(Expected<T> result) {
+  return std::move(result).transform_error([](Error&& error) { return std::move(error).in("chat template"); });
+}
+}  // namespace detail
+
 NIHAO_INLINE Expected<ChatTemplate> ChatTemplate::parse(std::string_view source) {
-  NIHAO_TRY(jinja::Template parsed, jinja::parse_template(source));
-  NIHAO_CHECK(jinja::resolve(parsed));
+  NIHAO_TRY(jinja::Template parsed, detail::of_template(jinja::parse_template(source)));
+  NIHAO_CHECK(detail::of_template(jinja::resolve(parsed)));
   return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)));
 }
 
 NIHAO_INLINE Expected<std::string> ChatTemplate::render(const jinja::Value& context, const RenderOptions& options) const {
   if (!context.is(jinja::Kind::dict)) return Error{ErrorCode::invalid_argument, "a template's context is a dict"};
   if (options.now && !options.now->valid()) return Error{ErrorCode::invalid_argument, "RenderOptions::now is no date"};
-  return jinja::render(*parsed_, context, options.limits, options.now);
+  return detail::of_template(jinja::render(*parsed_, context, options.limits, options.now));
 }
 
 NIHAO_INLINE Expected<std::string> ChatTemplate::render(std::span<const Message> messages, bool add_generation_prompt,
