@@ -1,9 +1,13 @@
 #include "nihao/files/gguf.hpp"
 #include "nihao/files/gguf_writer.hpp"
+#include "nihao/files/json.hpp"
+#include "support/data.hpp"
+#include "support/temp_folder.hpp"
 
 #include <array>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -380,6 +384,67 @@ TEST_CASE("a tensor line is held to the format: rank, axes, type, whole blocks, 
   CHECK(lines({{"t", 4, {256}, 0}}).what == "tensors of type Q4_2 (removed from ggml) are not supported");
   CHECK(lines({{"t", 9999, {256}, 0}}).message() == "memory: tensor \"t\": unknown tensor type 9999");
   CHECK(lines({{"t", UINT32_MAX, {256}, 0}}).code == ErrorCode::unsupported);
+}
+
+TEST_CASE("ggml's table of types agrees with the formats that the library has") {
+  for (const FormatId format : all_formats) {
+    const auto info = ggml_type_info(ggml_type_of(format));
+    REQUIRE(info.has_value());
+    CHECK(info->name == format_info(format).name);
+    CHECK(info->block_size == format_info(format).block_size);
+    CHECK(info->block_bytes == format_info(format).block_bytes);
+    CHECK(format_of_ggml_type(ggml_type_of(format)) == format);
+  }
+  CHECK_FALSE(ggml_type_info(43).has_value());
+  const auto golden = test::data("golden/quant/blocks/golden.json");
+  if (!golden) NIHAO_SKIP("golden/quant/blocks/golden.json");
+  const auto types = parse_json(test::read_text(*golden));
+  REQUIRE(types.has_value());
+  for (const auto& [name, type] : types->items()) {  // some are counted in blocks of 32 there that have none
+    const auto info = ggml_type_info(type["ggml_type"].get<std::uint32_t>());
+    REQUIRE(info.has_value());
+    CHECK(info->name == name);
+    CHECK(info->block_bytes * type["block_size"].get<std::size_t>() == type["block_bytes"].get<std::size_t>() * info->block_size);
+  }
+  CHECK_FALSE(format_of_ggml_type(10).has_value());
+}
+
+TEST_CASE("a file with tensors of types that the library lacks can be listed, and is refused where weights are wanted") {
+  const test::TempFolder folder;
+  const auto file = [&](std::uint32_t type, std::uint64_t cols) {
+    GgufWriter writer;
+    writer.add_tensor_raw("a", 0, std::vector<std::uint64_t>{4}, 0);
+    writer.add_tensor_raw("b", type, std::vector<std::uint64_t>{2, cols}, 32);
+    writer.add_tensor_raw("c", 0, std::vector<std::uint64_t>{8}, 1024);
+    auto bytes = writer.bytes();
+    bytes.resize(bytes.size() + 1024 + 32);
+    std::ofstream(folder.path("m"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return Gguf::open(folder.path("m"), GgufTypes::listed);
+  };
+  // IQ2_XS: 74 bytes for 256 values.
+  const auto listed = file(17, 512);
+  REQUIRE_MESSAGE(listed.has_value(), (listed ? "" : listed.error().message()));
+  REQUIRE(listed->tensors().tensors().size() == 2);
+  CHECK(listed->tensors().find("b") == nullptr);
+  CHECK(listed->tensors().find("c")->shape[0] == 8);
+  REQUIRE(listed->other_tensors().size() == 1);
+  const GgufOtherTensor& other = listed->other_tensors()[0];
+  CHECK(other.name == "b");
+  CHECK(other.type.name == "IQ2_XS");
+  CHECK(other.rank == 2);
+  CHECK(other.shape == std::array<std::uint64_t, 4>{2, 512, 1, 1});
+  CHECK(other.bytes.size() == 2 * 2 * 74);
+  CHECK(other.offset == listed->tensors().find("a")->offset + 32);
+  CHECK(other.index == 1);
+  CHECK(Gguf::open(folder.path("m")).error().message() ==
+        folder.path("m") + ": tensor \"b\": tensors of type IQ2_XS are not supported");
+  // It is held to the same rules: whole blocks, inside the file, nobody else's bytes. A type without a size cannot be.
+  CHECK(file(17, 500).error().what == "rows of 500 values are not whole blocks of IQ2_XS (256 values)");
+  CHECK(file(17, 51200).error().code == ErrorCode::truncated);
+  CHECK(file(28, 64).error().message().find("tensor \"c\": its bytes overlap those of \"b\"") != std::string::npos);
+  CHECK(file(31, 256).error().what == "tensors of type Q4_0_4_4 (removed from ggml) are not supported");
+  CHECK(file(43, 256).error().what == "unknown tensor type 43");
 }
 
 TEST_CASE("a file cut at any byte is an error") {

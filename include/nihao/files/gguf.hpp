@@ -7,10 +7,12 @@
 #include "../base/error.hpp"
 #include "../base/platform.hpp"
 #include "../format/registry.hpp"
+#include "ggml_types.hpp"
 #include "gguf_value.hpp"
 #include "tensor_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,71 +23,23 @@
 
 namespace nihao {
 
-/// A tensor type's number in GGUF files.
-[[nodiscard]] constexpr std::uint32_t ggml_type_of(FormatId format) noexcept {
-  switch (format) {
-    case FormatId::F32: return 0;
-    case FormatId::F16: return 1;
-    case FormatId::Q4_0: return 2;
-    case FormatId::Q4_1: return 3;
-    case FormatId::Q5_0: return 6;
-    case FormatId::Q5_1: return 7;
-    case FormatId::Q8_0: return 8;
-    case FormatId::Q4_K: return 12;
-    case FormatId::Q5_K: return 13;
-    case FormatId::Q6_K: return 14;
-    case FormatId::BF16: return 30;
-  }
-  return UINT32_MAX;
-}
+/// Which tensors a file may have to be opened.
+enum class GgufTypes : std::uint8_t {
+  computed,  ///< those that the library computes with; another is an error
+  listed,    ///< any that ggml has: those that the library lacks are in Gguf::other_tensors()
+};
 
-/// The name that ggml gives to a tensor type's number, or an empty one where it has none.
-[[nodiscard]] constexpr std::string_view ggml_type_name(std::uint32_t type) noexcept {
-  constexpr std::string_view names[] = {"F32",
-                                        "F16",
-                                        "Q4_0",
-                                        "Q4_1",
-                                        "Q4_2 (removed from ggml)",
-                                        "Q4_3 (removed from ggml)",
-                                        "Q5_0",
-                                        "Q5_1",
-                                        "Q8_0",
-                                        "Q8_1",
-                                        "Q2_K",
-                                        "Q3_K",
-                                        "Q4_K",
-                                        "Q5_K",
-                                        "Q6_K",
-                                        "Q8_K",
-                                        "IQ2_XXS",
-                                        "IQ2_XS",
-                                        "IQ3_XXS",
-                                        "IQ1_S",
-                                        "IQ4_NL",
-                                        "IQ3_S",
-                                        "IQ2_S",
-                                        "IQ4_XS",
-                                        "I8",
-                                        "I16",
-                                        "I32",
-                                        "I64",
-                                        "F64",
-                                        "IQ1_M",
-                                        "BF16",
-                                        "Q4_0_4_4 (removed from ggml)",
-                                        "Q4_0_4_8 (removed from ggml)",
-                                        "Q4_0_8_8 (removed from ggml)",
-                                        "TQ1_0",
-                                        "TQ2_0",
-                                        "IQ4_NL_4_4 (removed from ggml)",
-                                        "IQ4_NL_4_8 (removed from ggml)",
-                                        "IQ4_NL_8_8 (removed from ggml)",
-                                        "MXFP4",
-                                        "NVFP4",
-                                        "Q1_0",
-                                        "Q2_0"};
-  return type < std::size(names) ? names[type] : std::string_view{};
-}
+/// A tensor of a type that the library does not compute with. `shape` as in TensorInfo.
+struct GgufOtherTensor {
+  std::string_view name;
+  FormatInfo type;  ///< as ggml_type_info gives it
+  std::uint8_t rank;
+  std::array<std::uint64_t, 4> shape;
+  std::span<const std::byte> bytes;
+  std::uint64_t offset;  ///< of the first byte in its file
+  std::uint32_t file;    ///< which shard
+  std::size_t index;     ///< its place among all tensors of the model
+};
 
 /// A GGUF file (or a set of shards), checked as a whole when it is opened and then read without surprises: every count, length
 /// and offset lies inside the bytes, tensors do not overlap, keys and names are unique.
@@ -98,11 +52,12 @@ class Gguf {
 
   /// Maps a file. Of a model split into name-00001-of-0000N.gguf any shard may be named: all are opened, and the metadata is
   /// the first one's. Errors: io, truncated, malformed, unsupported (version 1, big-endian, a tensor type that the library
-  /// lacks), mismatch (shards that do not belong together), limit. All name the file, and the byte, key or tensor.
-  [[nodiscard]] static Expected<Gguf> open(const std::string& path) {
+  /// lacks, unless `types` has it listed), mismatch (shards that do not belong together), limit. All name the file, and the
+  /// byte, key or tensor.
+  [[nodiscard]] static Expected<Gguf> open(const std::string& path, GgufTypes types = GgufTypes::computed) {
     std::vector<MappedFile> files(1);
     NIHAO_TRY(files[0], MappedFile::open(path));
-    NIHAO_TRY(Part first, parse(files[0].bytes(), path));
+    NIHAO_TRY(Part first, parse(files[0].bytes(), path, types));
     NIHAO_TRY(const auto split, first.split(path));
     std::vector<Part> parts;
     if (split.count <= 1) {
@@ -126,7 +81,7 @@ class Gguf {
         continue;
       }
       NIHAO_TRY(auto shard, MappedFile::open(paths.back()));
-      NIHAO_TRY(auto part, parse(shard.bytes(), paths.back()));
+      NIHAO_TRY(auto part, parse(shard.bytes(), paths.back(), types));
       shards.push_back(std::move(shard));
       parts.push_back(std::move(part));
     }
@@ -149,7 +104,7 @@ class Gguf {
       if (reinterpret_cast<std::uintptr_t>(shards[i].data()) % 8 != 0) {
         return Error{ErrorCode::invalid_argument, "the bytes must start at a multiple of 8", names.back()};
       }
-      NIHAO_TRY(auto part, parse(shards[i], names.back()));
+      NIHAO_TRY(auto part, parse(shards[i], names.back(), GgufTypes::computed));
       parts.push_back(std::move(part));
     }
     return assemble(std::move(parts), names, {});
@@ -204,6 +159,8 @@ class Gguf {
 
   /// The tensors, of all shards.
   [[nodiscard]] const TensorFile& tensors() const noexcept { return tensors_; }
+  /// Those of types that the library lacks, in file order; only of a file opened with GgufTypes::listed.
+  [[nodiscard]] std::span<const GgufOtherTensor> other_tensors() const noexcept { return others_; }
   /// The tensors with the mappings; what this object viewed lives on with them.
   [[nodiscard]] TensorFile take_tensors() && noexcept { return std::move(tensors_); }
 
@@ -223,7 +180,8 @@ class Gguf {
     std::uint32_t version = 0, alignment = 32;
     std::vector<Entry> entries;
     std::vector<std::uint32_t> by_key;  // entries in the order of their keys
-    std::vector<TensorInfo> tensors;
+    std::vector<TensorInfo> tensors;    // one that the library lacks has F32 for its format until assemble() takes it out
+    std::vector<std::uint32_t> types;   // ggml's number for the type of each
 
     [[nodiscard]] const Entry* find(std::string_view key) const noexcept {
       const auto at = std::lower_bound(by_key.begin(), by_key.end(), key, [&](auto i, auto k) { return entries[i].key < k; });
@@ -281,9 +239,11 @@ class Gguf {
     return Error{ErrorCode::missing, "the file does not have it", concat("metadata key \"", printable(key), "\"")};
   }
 
-  static Expected<Part> parse(std::span<const std::byte> bytes, std::string_view file) { return in(file, parse_part(bytes)); }
+  static Expected<Part> parse(std::span<const std::byte> bytes, std::string_view file, GgufTypes types) {
+    return in(file, parse_part(bytes, types));
+  }
 
-  static Expected<Part> parse_part(std::span<const std::byte> bytes) {
+  static Expected<Part> parse_part(std::span<const std::byte> bytes, GgufTypes types) {
     ByteReader reader(bytes);
     Part part;
     NIHAO_TRY(const auto magic, reader.text(4, "the magic number"));
@@ -312,8 +272,10 @@ class Gguf {
       }
     }
     for (std::uint64_t i = 0; i < tensor_count; ++i) {
-      NIHAO_TRY(auto tensor, read_tensor(reader));
+      std::uint32_t type = 0;
+      NIHAO_TRY(auto tensor, read_tensor(reader, types, type));
       part.tensors.push_back(tensor);
+      part.types.push_back(type);
     }
     NIHAO_CHECK(sorted(part.tensors, &TensorInfo::name, "tensor"));
     if (tensor_count != 0) {
@@ -417,13 +379,13 @@ class Gguf {
     return {};
   }
 
-  static Expected<TensorInfo> read_tensor(ByteReader& reader) {
+  static Expected<TensorInfo> read_tensor(ByteReader& reader, GgufTypes types, std::uint32_t& type) {
     NIHAO_TRY(const auto name, read_name(reader, "a tensor's name"));
-    return in(concat("tensor \"", printable(name), "\""), read_tensor_info(reader, name));
+    return in(concat("tensor \"", printable(name), "\""), read_tensor_info(reader, name, types, type));
   }
 
   /// A tensor's line, its offset still counted from the start of the data, its bytes not set.
-  static Expected<TensorInfo> read_tensor_info(ByteReader& reader, std::string_view name) {
+  static Expected<TensorInfo> read_tensor_info(ByteReader& reader, std::string_view name, GgufTypes types, std::uint32_t& type) {
     NIHAO_TRY(const auto rank, reader.read<std::uint32_t>("the rank"));
     if (rank < 1 || rank > 4) return Error{ErrorCode::malformed, concat("rank ", rank, ", not 1 to 4")};
     TensorInfo tensor{name, FormatId::F32, static_cast<std::uint8_t>(rank), {1, 1, 1, 1}, {}, 0, 0};
@@ -436,15 +398,13 @@ class Gguf {
       if (!product) return Error{ErrorCode::malformed, "the number of elements does not fit in 64 bits"};
       elements = *product;
     }
-    NIHAO_TRY(const auto type, reader.read<std::uint32_t>("the type"));
-    const auto known =
-        std::find_if(std::begin(all_formats), std::end(all_formats), [&](FormatId f) { return ggml_type_of(f) == type; });
-    if (known == std::end(all_formats)) {
-      const std::string_view type_name = ggml_type_name(type);
-      if (type_name.empty()) return Error{ErrorCode::unsupported, concat("unknown tensor type ", type)};
-      return Error{ErrorCode::unsupported, concat("tensors of type ", type_name, " are not supported")};
-    }
-    tensor.format = *known;
+    NIHAO_TRY(type, reader.read<std::uint32_t>("the type"));
+    const auto info = ggml_type_info(type);
+    if (!info) return Error{ErrorCode::unsupported, concat("unknown tensor type ", type)};
+    const auto format = format_of_ggml_type(type);
+    if (!format && (types == GgufTypes::computed || info->block_bytes == 0))
+      return Error{ErrorCode::unsupported, concat("tensors of type ", info->name, " are not supported")};
+    tensor.format = format.value_or(FormatId::F32);
     NIHAO_TRY(tensor.offset, reader.read<std::uint64_t>("the offset"));
     return tensor;
   }
@@ -452,8 +412,10 @@ class Gguf {
   /// Gives every tensor its bytes: whole blocks, aligned, inside the file, and nobody else's.
   static Expected<void> place_tensors(Part& part, std::span<const std::byte> bytes, std::size_t data) {
     std::vector<const TensorInfo*> order;
-    for (TensorInfo& tensor : part.tensors) {
-      NIHAO_CHECK(in(concat("tensor \"", printable(tensor.name), "\""), place(tensor, part.alignment, bytes, data)));
+    for (std::size_t i = 0; i < part.tensors.size(); ++i) {
+      TensorInfo& tensor = part.tensors[i];
+      const FormatInfo format = *ggml_type_info(part.types[i]);
+      NIHAO_CHECK(in(concat("tensor \"", printable(tensor.name), "\""), place(tensor, format, part.alignment, bytes, data)));
       order.push_back(&tensor);
     }
     std::sort(order.begin(), order.end(), [](auto a, auto b) { return a->offset < b->offset; });
@@ -465,8 +427,8 @@ class Gguf {
     return {};
   }
 
-  static Expected<void> place(TensorInfo& tensor, std::uint32_t alignment, std::span<const std::byte> bytes, std::size_t data) {
-    const FormatInfo format = format_info(tensor.format);
+  static Expected<void> place(TensorInfo& tensor, const FormatInfo& format, std::uint32_t alignment,
+                              std::span<const std::byte> bytes, std::size_t data) {
     if (tensor.cols() % format.block_size != 0) {
       return Error{ErrorCode::malformed, concat("rows of ", tensor.cols(), " values are not whole blocks of ", format.name, " (",
                                                 format.block_size, " values)")};
@@ -509,14 +471,26 @@ class Gguf {
       }
     }
     Gguf out;
+    std::vector<TensorInfo> computed;
+    std::size_t index = 0;
+    for (const Part& part : parts) {
+      for (const std::uint32_t type : part.types) {
+        const TensorInfo& t = tensors[index];
+        if (format_of_ggml_type(type)) computed.push_back(t);
+        else out.others_.push_back({t.name, *ggml_type_info(type), t.rank, t.shape, t.bytes, t.offset, t.file, index});
+        ++index;
+      }
+    }
     out.head_ = std::move(parts[0]);
     out.head_.tensors.clear();
-    out.tensors_ = TensorFile(std::move(tensors), std::move(files));
+    out.head_.types.clear();
+    out.tensors_ = TensorFile(std::move(computed), std::move(files));
     return out;
   }
 
   Part head_;
   TensorFile tensors_;
+  std::vector<GgufOtherTensor> others_;
 };
 
 }  // namespace nihao
