@@ -22,10 +22,33 @@ struct Flags {
   bool arrays = false, json = false;
 };
 
+// A tensor of any type, also of one that the library does not compute with.
+struct ShownTensor {
+  std::string_view name, format;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t bytes, offset;
+  std::uint32_t file;
+
+  [[nodiscard]] std::uint64_t elements() const {
+    std::uint64_t product = 1;
+    for (const std::uint64_t size : shape) product *= size;
+    return product;
+  }
+};
+
+[[nodiscard]] std::vector<ShownTensor> shown(const TensorFile& file) {
+  std::vector<ShownTensor> out;
+  for (const TensorInfo& t : file.tensors())
+    out.push_back(
+        {t.name, format_info(t.format).name, {t.shape.begin(), t.shape.begin() + t.rank}, t.bytes.size(), t.offset, t.file});
+  return out;
+}
+
 // A file of either kind, as far as it is shown.
 struct Inspected {
   std::string kind, architecture;
-  TensorFile tensors;
+  std::vector<ShownTensor> tensors;
+  TensorFile file;  // what the names and bytes lie in
   Json metadata = Json(Json::value_t::object);
   std::vector<std::pair<std::string, std::string>> lines;  // of the metadata, for people
   std::optional<Config> config;                            // where the family is known here
@@ -78,7 +101,7 @@ Expected<Json> gguf_value(const GgufEntry& entry, bool whole) {
 }
 
 Expected<Inspected> inspect_gguf(const Flags& flags) {
-  NIHAO_TRY(Gguf gguf, Gguf::open(flags.path));
+  NIHAO_TRY(Gguf gguf, Gguf::open(flags.path, GgufTypes::listed));
   Inspected out;
   out.kind = concat("GGUF v", gguf.version());
   NIHAO_TRY(const auto architecture, gguf.get_or<std::string_view>("general.architecture", ""));
@@ -88,15 +111,23 @@ Expected<Inspected> inspect_gguf(const Flags& flags) {
     out.lines.emplace_back(entry.key, entry.describe(100));
   }
   if (auto config = config_from_gguf(gguf)) out.config = *std::move(config);
-  out.tensors = std::move(gguf).take_tensors();
+  const std::vector<ShownTensor> computed = shown(gguf.tensors());
+  auto next = computed.begin();
+  for (const GgufOtherTensor& t : gguf.other_tensors()) {  // each to its place among the others
+    while (out.tensors.size() < t.index) out.tensors.push_back(*next++);
+    out.tensors.push_back({t.name, t.type.name, {t.shape.begin(), t.shape.begin() + t.rank}, t.bytes.size(), t.offset, t.file});
+  }
+  out.tensors.insert(out.tensors.end(), next, computed.end());
+  out.file = std::move(gguf).take_tensors();
   return out;
 }
 
 Expected<Inspected> inspect_folder(const Flags& flags) {
   NIHAO_TRY(Safetensors file, Safetensors::open(flags.path));
-  NIHAO_TRY(const std::string text, read_file(flags.path + "/config.json"));
-  auto json = parse_json(text);
-  if (!json) return std::move(json).error().in(flags.path + "/config.json");
+  const std::string config_file = flags.path + "/config.json";
+  NIHAO_TRY(const MappedFile text, MappedFile::open(config_file));
+  auto json = parse_json({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()});
+  if (!json) return std::move(json).error().in(config_file);
   Inspected out;
   out.kind = "Hugging Face folder";
   NIHAO_TRY(out.architecture, json_get_or<std::string>(*json, "model_type", ""));
@@ -105,13 +136,14 @@ Expected<Inspected> inspect_folder(const Flags& flags) {
       out.lines.emplace_back(key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (auto config = config_from_hf(*json)) out.config = std::move(config->config);
   out.metadata = *std::move(json);
-  out.tensors = std::move(file).take_tensors();
+  out.file = std::move(file).take_tensors();
+  out.tensors = shown(out.file);
   return out;
 }
 
-std::string shape_text(const TensorInfo& tensor) {
+std::string shape_text(const ShownTensor& tensor) {
   std::string out;
-  for (std::size_t i = 0; i < tensor.rank; ++i) out += fmt::format("{}{}", i == 0 ? "" : " x ", tensor.shape[i]);
+  for (const std::uint64_t size : tensor.shape) out += fmt::format("{}{}", out.empty() ? "" : " x ", size);
   return out;
 }
 
@@ -122,7 +154,7 @@ struct Memory {
 };
 Memory memory_of(const Inspected& file, const Flags& flags) {
   Memory m;
-  for (const TensorInfo& t : file.tensors.tensors()) m.weights += t.bytes.size();
+  for (const ShownTensor& t : file.tensors) m.weights += t.bytes;
   if (!file.config) return m;
   const Config& c = *file.config;
   const KvLayout layout{kv_type_from_name(flags.kv).value_or(KvType::f16), c.kv_heads, c.head_dim};
@@ -137,16 +169,16 @@ Expected<int> inspect(const Flags& flags) {
             std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
   const Memory memory = memory_of(file, flags);
   std::uint64_t parameters = 0;
-  for (const TensorInfo& t : file.tensors.tensors()) parameters += t.elements();
+  for (const ShownTensor& t : file.tensors) parameters += t.elements();
 
   if (flags.json) {
     Json tensors(Json::value_t::array);
-    for (const TensorInfo& t : file.tensors.tensors())
+    for (const ShownTensor& t : file.tensors)
       tensors.push_back({{"name", json_text(t.name)},
-                         {"format", format_info(t.format).name},
-                         {"shape", std::vector<std::uint64_t>(t.shape.begin(), t.shape.begin() + t.rank)},
+                         {"format", t.format},
+                         {"shape", t.shape},
                          {"offset", t.offset},
-                         {"bytes", t.bytes.size()},
+                         {"bytes", t.bytes},
                          {"file", t.file}});
     print_json({{"architecture", json_text(file.architecture)},
                 {"parameters", parameters},
@@ -161,17 +193,16 @@ Expected<int> inspect(const Flags& flags) {
   }
   fmt::print("{}, {}, {:.1f} M parameters in {} tensors\n", file.kind,
              file.architecture.empty() ? "no architecture" : one_line(file.architecture), static_cast<double>(parameters) / 1e6,
-             file.tensors.tensors().size());
+             file.tensors.size());
   fmt::print("memory: {} of weights", in_bytes(static_cast<double>(memory.weights)));
   if (memory.positions > 0)
     fmt::print(", {} of {} keys and values for {} positions ({} each)", in_bytes(static_cast<double>(memory.kv())), flags.kv,
                memory.positions, in_bytes(static_cast<double>(memory.kv_per_position)));
   fmt::print("\n\nmetadata\n");
   for (const auto& [key, value] : file.lines) fmt::print("  {} = {}\n", one_line(key), one_line(value));
-  fmt::print("\ntensors{:>36} {:>16} {:>10} {:>12}\n", "format", "shape", "bytes", "offset");
-  for (const TensorInfo& t : file.tensors.tensors())
-    fmt::print("  {:<34} {:>6} {:>16} {:>10} {:>12}\n", one_line(t.name), format_info(t.format).name, shape_text(t),
-               t.bytes.size(), t.offset);
+  fmt::print("\ntensors{:>37} {:>16} {:>10} {:>12}\n", "format", "shape", "bytes", "offset");
+  for (const ShownTensor& t : file.tensors)
+    fmt::print("  {:<34} {:>7} {:>16} {:>10} {:>12}\n", one_line(t.name), t.format, shape_text(t), t.bytes, t.offset);
   return 0;
 }
 
@@ -180,14 +211,17 @@ Expected<int> inspect(const Flags& flags) {
 void add_inspect(Commands& commands) {
   const auto flags = std::make_shared<Flags>();
   CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
-  app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->required();
-  app.add_option("--ctx", flags->context, "positions to count the memory for")->type_name("N")->check(within(1, 1 << 28));
+  app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->required()->check(not_empty());
+  app.add_option("--ctx", flags->context, "positions to count the memory for (default: the model's, at most 4096)")
+      ->type_name("N")
+      ->transform(within(1, 1 << 28));
   app.add_option("--kv", flags->kv, "how keys and values would be stored: f32, f16, bf16 or q8_0")
       ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
-  app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");
-  app.add_flag("--json", flags->json, "print one JSON document");
+  CLI::Option* arrays =
+      app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");
+  arrays->needs(app.add_flag("--json", flags->json, "print one JSON document"));
 }
 
 }  // namespace nihao::program

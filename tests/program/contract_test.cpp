@@ -75,6 +75,38 @@ TEST_CASE("inspect tells architecture, parameters, tensors and metadata") {
   CHECK(text.out.find("blk.0.attn_q.weight") != std::string::npos);
 }
 
+TEST_CASE("inspect lists tensors of types that are not computed with, and what computes names them") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  // The model with the type of one tensor turned from F32 to another that takes no more room: IQ4_NL, number 20.
+  std::string bytes = test::read_text(model());
+  const std::string name = "blk.0.ffn_up.weight";
+  const std::size_t at = bytes.find(name);
+  REQUIRE(at != std::string::npos);
+  REQUIRE(bytes[at + name.size()] == 2);  // the rank; then two sizes, and the type
+  bytes[at + name.size() + 4 + 16] = 20;
+  const test::TempFolder folder;
+  write(folder.path("m"), bytes);
+  const Json whole = json_of({"inspect", model()}), json = json_of({"inspect", folder.path("m")});
+  REQUIRE(json["tensors"].size() == whole["tensors"].size());
+  CHECK(json["parameters"] == whole["parameters"]);
+  for (std::size_t i = 0; i < json["tensors"].size(); ++i) {
+    const Json &tensor = json["tensors"][i], &original = whole["tensors"][i];
+    if (tensor["name"] != name) {
+      CHECK(tensor == original);
+      continue;
+    }
+    CHECK(tensor["format"] == "IQ4_NL");
+    CHECK(tensor["shape"] == original["shape"]);
+    CHECK(tensor["offset"] == original["offset"]);
+    CHECK(tensor["bytes"].get<std::uint64_t>() == original["bytes"].get<std::uint64_t>() / 4 / 32 * 18);
+  }
+  CHECK(test::run({"inspect", folder.path("m")}).out.find("IQ4_NL") != std::string::npos);
+  CHECK(json_of({"tokenize", "--model", folder.path("m"), "hi"}) == json_of({"tokenize", "--model", model(), "hi"}));
+  const auto refused = test::run({"run", "--model", folder.path("m"), "hi"});
+  CHECK(refused.status == 1);
+  CHECK(refused.err == "nihao: " + folder.path("m") + ": tensor \"" + name + "\": tensors of type IQ4_NL are not supported\n");
+}
+
 TEST_CASE("inspect reads a Hugging Face folder too") {
   const auto folder = test::data("golden/models/llama_gqa");
   if (!folder) NIHAO_SKIP("golden/models/llama_gqa");
