@@ -132,6 +132,7 @@ Expected<int> bench(const Flags& flags) {
       for (const std::size_t n : flags.tokens)
         if (n > 0) tests.push_back({false, n, depth, batch});
   }
+  if (tests.empty()) throw UsageError("-p and -n are 0: there is nothing to measure");
   Json out(Json::value_t::array);
   std::vector<int> threads = flags.threads;
   if (threads.empty()) threads.push_back(0);
@@ -174,18 +175,24 @@ Expected<int> bench(const Flags& flags) {
 void add_bench(Commands& commands) {
   const auto flags = std::make_shared<Flags>();
   CLI::App& app = commands.add("bench", "Speed, and what bounds it", [flags] { return bench(*flags); });
-  flags->model.add(app, false);
-  const auto list = [&](const char* name, auto& values, const char* description) {
-    app.add_option(name, values, description)->type_name("N,...")->delimiter(',')->allow_extra_args(false)->capture_default_str();
+  flags->model.add_common(app);
+  const auto list = [&](const char* name, auto& values, const char* description, int least, int most) {
+    app.add_option(name, values, description)
+        ->type_name("N,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->transform(within(least, most))
+        ->capture_default_str();
   };
-  list("-p", flags->prompts, "pp: tokens of the prompt; 0: none");
-  list("-n", flags->tokens, "tg: tokens to make, one after the other; 0: none");
-  list("-d,--depth", flags->depths, "tokens that are in the cache before");
-  list("-b,--batch", flags->batches, "tg: sequences that make tokens at once");
-  list("-t,--threads", flags->threads, "threads (default: all)");
+  constexpr int most_positions = 1 << 24;
+  list("-p", flags->prompts, "pp: tokens of the prompt; 0: none", 0, most_positions);
+  list("-n", flags->tokens, "tg: tokens to make, one after the other; 0: none", 0, most_positions);
+  list("-d,--depth", flags->depths, "tokens that are in the cache before", 0, most_positions);
+  list("-b,--batch", flags->batches, "tg: sequences that make tokens at once", 1, 1 << 12);
+  list("-t,--threads", flags->threads, "threads (default: all)", 1, Cpu::max_threads);
   app.add_option("-r", flags->repetitions, "how often each is timed, after one run that is not")
       ->type_name("N")
-      ->check(within(1, 100000))
+      ->transform(within(1, 100000))
       ->capture_default_str();
   app.add_flag("--json", flags->json, "print one JSON document");
 }

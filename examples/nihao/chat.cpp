@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
@@ -38,6 +39,10 @@ class Chat {
       switch (input.read(line)) {
         case LineReader::Event::end:
           if (terminal_) fmt::print("\n");
+          if (!message.empty()) {  // the last line ended in a backslash, and nothing goes on
+            message.pop_back();
+            take(message);
+          }
           return;
         case LineReader::Event::interrupted:
           if (terminal_) fmt::print("\n");
@@ -55,11 +60,7 @@ class Chat {
         continue;
       }
       message += line;
-      if (message.starts_with('/') && !message.starts_with("//")) {
-        if (!command(message)) return;
-      } else if (!message.empty()) {
-        answer(message.starts_with("//") ? message.substr(1) : message);
-      }
+      if (!take(message)) return;
       message.clear();
     }
   }
@@ -73,6 +74,13 @@ class Chat {
       "/quit         leave; so do Ctrl-D, and Ctrl-C twice\n"
       "A line that ends in \\ goes on in the next. A line that begins with // is a message that begins with /.\n"
       "Ctrl-C stops an answer.";
+
+  // A message or a command. False: leave.
+  bool take(const std::string& message) {
+    if (message.starts_with('/') && !message.starts_with("//")) return command(message);
+    if (!message.empty()) answer(message.starts_with("//") ? message.substr(1) : message);
+    return true;
+  }
 
   // False: leave.
   bool command(const std::string& line) {
@@ -121,7 +129,10 @@ class Chat {
                             .chain = flags_.sampling.chain,
                             .stop = flags_.stop,
                             .stop_token = interrupts_.work()};
-    options.sampling.seed += turn_++;  // the same question twice is not the same draw twice
+    // The same question twice is not the same draw twice. Counted in the history, so that a conversation goes on alike where it
+    // was loaded from a file.
+    options.sampling.seed += static_cast<std::uint64_t>(
+        std::ranges::count_if(session_.messages(), [](const Message& m) { return m.role == "assistant"; }));
     bool newline = true;
     for (const std::string_view piece : session_.generate(message, std::move(options))) {
       fmt::print("{}", piece);
@@ -156,7 +167,6 @@ class Chat {
   Interrupts& interrupts_;
   Session session_;
   bool terminal_;
-  std::uint64_t turn_ = 0;
 };
 
 Expected<int> chat(const Flags& flags) {
@@ -165,6 +175,7 @@ Expected<int> chat(const Flags& flags) {
   Interrupts interrupts;
   const std::stop_token stop = interrupts.work();
   NIHAO_TRY(const AnyModel model, load_model(flags.model, stop));
+  if (stop.stop_requested()) return Error{ErrorCode::cancelled, "stopped while loading", flags.model.path};
   interrupts.idle();
   if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
   if (!options.chat_template && model.chat_template() == nullptr)
@@ -181,13 +192,16 @@ void add_chat(Commands& commands) {
   CLI::App& app = commands.add("chat", "A conversation at the terminal", [flags] { return chat(*flags); });
   flags->model.add(app);
   app.add_option("--system", flags->system, "the system message")->type_name("TEXT");
-  app.add_option("--template", flags->chat_template, "a file with a template, instead of the model's own")->type_name("F");
+  app.add_option("--template", flags->chat_template, "a file with a template, instead of the model's own")
+      ->type_name("F")
+      ->check(not_empty());
   app.add_option("-n", flags->tokens, "most tokens of an answer (default: to the end of the context)")
       ->type_name("N")
-      ->check(within(1, 1 << 28));
+      ->transform(within(1, 1 << 28));
   app.add_option("--stop", flags->stop, "end an answer before this text; may be given several times")
       ->type_name("TEXT")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(not_empty());
   flags->sampling.add(app);
 }
 

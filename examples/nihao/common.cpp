@@ -15,20 +15,23 @@ const auto program_start = std::chrono::steady_clock::now();
 }
 
 void ModelFlags::add_path(CLI::App& app) {
-  app.add_option("-m,--model", path, "a GGUF file, or a Hugging Face folder")->type_name("M")->required();
+  app.add_option("-m,--model", path, "a GGUF file, or a Hugging Face folder")->type_name("M")->required()->check(not_empty());
 }
 
-void ModelFlags::add(CLI::App& app, bool with_threads) {
+void ModelFlags::add(CLI::App& app, const char* context_default, int least_context) {
+  add_common(app);
+  app.add_option("--threads", threads, "threads (default: all)")->type_name("N")->transform(within(1, Cpu::max_threads));
+  app.add_option("--ctx", context, concat("positions of the context (default: ", context_default, ")"))
+      ->type_name("N")
+      ->transform(within(least_context, 1 << 28));
+}
+
+void ModelFlags::add_common(CLI::App& app) {
   add_path(app);
-  if (with_threads)
-    app.add_option("--threads", threads, "threads (default: all)")->type_name("N")->check(within(1, Cpu::max_threads));
   app.add_option("--chunk", chunk, "most prompt tokens in one step")
       ->type_name("N")
-      ->check(within(1, 1 << 20))
+      ->transform(within(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--ctx", context, "positions of the context (default: the model's, at most 4096)")
-      ->type_name("N")
-      ->check(within(1, 1 << 28));
   app.add_option("--kv", kv, "how keys and values are stored: f32, f16, bf16 or q8_0")
       ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
@@ -49,7 +52,10 @@ ContextOptions ModelFlags::context_options() const {
 
 void TextFlags::add(CLI::App& app, const char* what) {
   text_option = app.add_option("TEXT", text, std::string(what) + "; - reads standard input")->type_name("");
-  file_option = app.add_option("--file", file, "a file with it; - reads standard input")->type_name("F")->excludes(text_option);
+  file_option = app.add_option("--file", file, "a file with it; - reads standard input")
+                    ->type_name("F")
+                    ->excludes(text_option)
+                    ->check(not_empty());
 }
 
 bool TextFlags::given() const { return text_option->count() + file_option->count() > 0; }
@@ -62,29 +68,29 @@ Expected<std::string> TextFlags::read() const {
 }
 
 void SamplingFlags::add(CLI::App& app) {
-  app.add_option("--temp", params.temperature, "temperature; 0 takes the likeliest token")
+  std::vector<CLI::Option*> stages;
+  const auto stage = [&](const char* name, auto& value, const char* what, auto least, auto most) {
+    stages.push_back(app.add_option(name, value, what)->type_name("N")->transform(within(least, most))->capture_default_str());
+  };
+  stage("--temp", params.temperature, "temperature; 0 takes the likeliest token", 0.0f, 1e5f);
+  stage("--top-k", params.top_k, "keep the k likeliest; 0: all", 0, 1 << 30);
+  stage("--top-p", params.top_p, "keep the fewest with this much probability; 1: all", 0.0f, 1.0f);
+  stage("--min-p", params.min_p, "keep those with this share of the likeliest's probability", 0.0f, 1.0f);
+  stage("--repeat-penalty", params.repeat_penalty, "of the last 64 tokens; 1: none", 1e-3f, 1e3f);
+  app.add_option("--seed", params.seed, "same seed, same answer")
       ->type_name("N")
-      ->check(within(0.0, 1e6))
+      ->transform(within(std::uint64_t{0}, UINT64_MAX))
       ->capture_default_str();
-  app.add_option("--top-k", params.top_k, "keep the k likeliest; 0: all")
-      ->type_name("N")
-      ->check(within(0, 1 << 30))
-      ->capture_default_str();
-  app.add_option("--top-p", params.top_p, "keep the fewest with this much probability; 1: all")
-      ->type_name("N")
-      ->check(within(0.0, 1.0))
-      ->capture_default_str();
-  app.add_option("--min-p", params.min_p, "keep those with this share of the likeliest's probability")
-      ->type_name("N")
-      ->check(within(0.0, 1.0))
-      ->capture_default_str();
-  app.add_option("--repeat-penalty", params.repeat_penalty, "of the last 64 tokens; 1: none")
-      ->type_name("N")
-      ->check(within(1e-3, 1e3))
-      ->capture_default_str();
-  app.add_option("--seed", params.seed, "same seed, same answer")->type_name("N")->capture_default_str();
-  app.add_option("--chain", chain, "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags above")
-      ->type_name("CHAIN");
+  CLI::Option* whole = app.add_option("--chain", chain,
+                                      "the whole chain, such as \"top_k=40;min_p=0.05;temperature=0.8\", instead of the flags "
+                                      "above")
+                           ->type_name("CHAIN")
+                           ->check(not_empty())
+                           ->check([](const std::string& text) {
+                             const auto plan = parse_chain(text);
+                             return plan ? std::string() : plan.error().message();
+                           });
+  for (CLI::Option* one : stages) whole->excludes(one);
 }
 
 Expected<std::string> read_file(const std::string& path) {

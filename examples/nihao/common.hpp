@@ -5,21 +5,38 @@
 #include <nihao/models/any_model.hpp>
 #include <nihao/sampling/sampler.hpp>
 
+#include <charconv>
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace nihao::program {
 
-/// A check that a number is in [least, most], without the range in the help.
+/// A check that the whole of a value is a number in [least, most]; goes to transform(), for it also writes the number in plain
+/// decimal. (Without it the parser takes "" for 0, "010" for 8, "-1" for 2^64 - 1, and NaN for anything.)
 template <class T>
 [[nodiscard]] CLI::Validator within(T least, T most) {
-  return CLI::Range(least, most).description("");
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        T value{};
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = !text.empty() && end == text.data() + text.size() && problem == std::errc{};
+        if (!whole || !(value >= least && value <= most))
+          return concat("'", text, "' is no ", std::is_integral_v<T> ? "integer" : "number", " from ", least, " to ", most);
+        if constexpr (std::is_integral_v<T>) text = concat(value);
+        return std::string();
+      },
+      "");
+}
+/// A check that there is something: for names of files, where "" would read as if the flag were not there.
+[[nodiscard]] inline CLI::Validator not_empty() {
+  return CLI::Validator([](std::string& text) { return std::string(text.empty() ? "it is empty" : ""); }, "");
 }
 /// A check that a word is one of these; the option's text lists them.
 [[nodiscard]] inline CLI::Validator one_of(std::vector<std::string> words) {
@@ -50,8 +67,10 @@ struct ModelFlags {
 
   /// --model alone: for commands that do not compute.
   void add_path(CLI::App& app);
-  /// All of them.
-  void add(CLI::App& app, bool with_threads = true);
+  /// All of them. `context_default` says what --ctx is when it is not given.
+  void add(CLI::App& app, const char* context_default = "the model's, at most 4096", int least_context = 1);
+  /// All but --threads and --ctx.
+  void add_common(CLI::App& app);
   [[nodiscard]] CpuOptions cpu() const;
   [[nodiscard]] ContextOptions context_options() const;
 };

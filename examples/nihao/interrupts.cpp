@@ -19,6 +19,10 @@ Interrupts::Interrupts() {
   const sigset_t set = interrupt_signal();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   if (::pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) pipe_[0] = pipe_[1] = -1;  // then only work can be interrupted
+  sigset_t pending;
+  int signal = 0;
+  if (::sigpending(&pending) == 0 && ::sigismember(&pending, SIGINT) == 1 && ::sigwait(&set, &signal) == 0)
+    source_.request_stop();  // it came before us, while it was blocked
   thread_ = std::thread([this] { wait(); });
 }
 
@@ -35,7 +39,7 @@ Interrupts::~Interrupts() {
 
 std::stop_token Interrupts::work() {
   const std::lock_guard lock(mutex_);
-  source_ = std::stop_source();
+  if (!working_) source_ = std::stop_source();
   working_ = true;
   return source_.get_token();
 }

@@ -16,7 +16,8 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  /// Begins a piece of work that a Ctrl-C stops, through the token.
+  /// Begins a piece of work that a Ctrl-C stops, through the token. The first has begun with the object, so that no Ctrl-C falls
+  /// between.
   [[nodiscard]] std::stop_token work();
   /// Ends it: from now on a Ctrl-C makes fd() readable instead.
   void idle();
@@ -30,7 +31,7 @@ class Interrupts {
   void wait();
 
   std::mutex mutex_;  // of working_ and source_
-  bool working_ = false;
+  bool working_ = true;
   std::stop_source source_;
   int pipe_[2] = {-1, -1};
   bool ended_ = false;

@@ -43,6 +43,7 @@ Expected<void> write_states(const std::string& path, const Recorder& recorder, c
 
 Expected<int> logits(const Flags& flags) {
   if (flags.ids_option->count() == 0 && !flags.text.given()) throw UsageError("--ids, TEXT or --file is required");
+  if (flags.all && flags.out.empty() && flags.states.empty()) throw UsageError("--all is for --out or --states");
   NIHAO_TRY(const AnyModel model, load_model(flags.model));
   NIHAO_TRY(const std::vector<TokenId> ids, prompt_ids(flags, model));
   if (ids.empty()) return Error{ErrorCode::invalid_argument, "the prompt is empty, and the model has no begin token"};
@@ -97,22 +98,25 @@ Expected<int> logits(const Flags& flags) {
 void add_logits(Commands& commands) {
   const auto flags = std::make_shared<Flags>();
   CLI::App& app = commands.add("logits", "The logits after a prompt", [flags] { return logits(*flags); });
-  flags->model.add(app);
+  flags->model.add(app, "as many as the prompt has");
   flags->text.add(app, "the prompt");
   flags->ids_option = app.add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3")
                           ->type_name("ID,...")
                           ->delimiter(',')
+                          ->transform(within(0, INT32_MAX))
                           ->excludes(flags->text.text_option)
                           ->excludes(flags->text.file_option);
   app.add_option("--top", flags->top, "how many of the likeliest tokens to print")
       ->type_name("N")
-      ->check(within(0, 1 << 24))
+      ->transform(within(0, 1 << 24))
       ->capture_default_str();
-  app.add_flag("--all", flags->all, "--out has the logits of every position, not of the last alone");
+  app.add_flag("--all", flags->all, "--out (and --states) have the logits of every position, not of the last alone");
   app.add_option("--out", flags->out, "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]")
-      ->type_name("F");
+      ->type_name("F")
+      ->check(not_empty());
   app.add_option("--states", flags->states, "write what every station made to this safetensors file, named as in docs/program.md")
-      ->type_name("F");
+      ->type_name("F")
+      ->check(not_empty());
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

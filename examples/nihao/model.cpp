@@ -6,13 +6,32 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace nihao::program {
 
 namespace {
+
+// Of the terminal that standard error is; 80 where it does not say.
+[[nodiscard]] std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// One line that leaves the last column free, where a cursor would wrap: the bar gets what the rest leaves of it, or nothing.
+[[nodiscard]] std::string progress_line(std::string_view stage, int percent, std::size_t columns) {
+  std::string line = fmt::format("{} {:3d} %", stage, percent);
+  constexpr std::size_t widest = 30, narrowest = 5, frame = std::string_view(" []").size();
+  if (const std::size_t taken = line.size() + frame + 1; columns >= taken + narrowest) {
+    const std::size_t width = std::min(widest, columns - taken), filled = width * static_cast<std::size_t>(percent) / 100;
+    line = fmt::format("{} [{}{}] {:3d} %", stage, std::string(filled, '#'), std::string(width - filled, '.'), percent);
+  }
+  return line.substr(0, columns - 1);
+}
 
 class ProgressBar final : public ProgressSink {
  public:
@@ -24,9 +43,7 @@ class ProgressBar final : public ProgressSink {
     const int percent = total == 0 ? 100 : static_cast<int>(static_cast<double>(done) / static_cast<double>(total) * 100);
     if (percent == shown_) return;
     shown_ = percent;
-    constexpr int width = 30;
-    const auto filled = static_cast<std::size_t>(percent * width / 100);
-    fmt::print(stderr, "\r{} [{}{}] {:3d} %", stage, std::string(filled, '#'), std::string(width - filled, '.'), percent);
+    fmt::print(stderr, "\r{}", progress_line(stage, percent, terminal_columns()));
     std::fflush(stderr);
   }
 
@@ -58,8 +75,8 @@ Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) {
 }
 
 Expected<AnyModel::Text> load_text(const std::string& path) {
-  if (is_folder(path)) return AnyModel::Text{};  // the library reads no tokenizer from folders
-  auto gguf = Gguf::open(path);
+  if (is_folder(path)) return AnyModel::Text{};     // the library reads no tokenizer from folders
+  auto gguf = Gguf::open(path, GgufTypes::listed);  // weights that cannot be computed with do not matter here
   if (!gguf) return std::move(gguf).error();
   auto text = text_from_gguf(*gguf);
   if (!text) return std::move(text).error().in(path);

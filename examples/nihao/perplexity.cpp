@@ -68,7 +68,7 @@ Expected<int> score(Flags& flags) {
 void add_perplexity(Commands& commands) {
   const auto flags = std::make_shared<Flags>();
   CLI::App& app = commands.add("perplexity", "How well a model predicts a text", [flags] { return score(*flags); });
-  flags->model.add(app);
+  flags->model.add(app, "512; the text is cut into windows of as many", 4);
   flags->text.add(app, "the text");
   app.add_flag("--against-exact", flags->against_exact, "compare every distribution with that of --exact --kv f32");
   app.add_flag("--json", flags->json, "print one JSON document");

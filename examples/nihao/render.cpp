@@ -84,15 +84,17 @@ void add_render(Commands& commands) {
     if (flags->messages.empty() == flags->context.empty()) throw UsageError("--messages or --context is required, and not both");
     return render(*flags);
   });
-  app.add_option("-m,--model", flags->model, "the model whose template, BOS and EOS are used")->type_name("M");
-  app.add_option("--template", flags->file, "a file with a template, instead of the model's")->type_name("F");
-  app.add_option("--messages", flags->messages,
-                 "a JSON file with the messages: [{\"role\": \"user\", \"content\": \"...\"}, ...]")
-      ->type_name("F");
-  app.add_option("--tools", flags->tools, "a JSON file with the tools")->type_name("F");
-  app.add_option("--context", flags->context, "a JSON file with all of the template's variables, instead")->type_name("F");
-  app.add_flag("--no-generation-prompt", flags->no_generation_prompt, "do not begin the answer");
-  app.add_option("--now", flags->now, "the time that the template sees (default: now)")->type_name("TIME");
+  const auto option = [&](const char* name, std::string& value, const char* what, const char* type) {
+    return app.add_option(name, value, what)->type_name(type)->check(not_empty());
+  };
+  option("-m,--model", flags->model, "the model whose template, BOS and EOS are used", "M");
+  option("--template", flags->file, "a file with a template, instead of the model's", "F");
+  option("--messages", flags->messages, "a JSON file with the messages: [{\"role\": \"user\", \"content\": \"...\"}, ...]", "F");
+  CLI::Option* tools = option("--tools", flags->tools, "a JSON file with the tools", "F");
+  CLI::Option* context = option("--context", flags->context, "a JSON file with all of the template's variables, instead", "F");
+  CLI::Option* no_prompt = app.add_flag("--no-generation-prompt", flags->no_generation_prompt, "do not begin the answer");
+  context->excludes(tools)->excludes(no_prompt);  // it says both itself
+  option("--now", flags->now, "the time that the template sees (default: now)", "TIME");
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <optional>
 
 namespace nihao::program {
 
@@ -24,7 +25,15 @@ struct Flags {
   bool chat = false, ignore_eos = false, json = false;
 };
 
-Expected<int> run(const Flags& flags) {
+struct Answer {
+  GenerationResult result;
+  double load_seconds, generate_start;  // the latter since the program started
+  std::uint64_t peak_rss;
+  std::optional<LongerPhase> phase;  // with --json
+};
+
+// Loads the model, streams the answer (without --json), and lets the model go.
+Expected<Answer> generate(const Flags& flags) {
   NIHAO_TRY(const std::string text, flags.text.read());
   SessionOptions options{.context = flags.model.context_options(), .system = flags.system, .now = local_time()};
   if (!flags.chat_template.empty()) { NIHAO_TRY(options.chat_template, load_template(flags.chat_template)); }
@@ -38,41 +47,50 @@ Expected<int> run(const Flags& flags) {
                            .ignore_eog = flags.ignore_eos};
   const double load_start = seconds_since_start();
   NIHAO_TRY(const AnyModel model, load_model(flags.model, generate.stop_token));
-  const double load_seconds = seconds_since_start() - load_start;
+  Answer answer{};
+  answer.load_seconds = seconds_since_start() - load_start;
   Session session(model, std::move(options));
   std::vector<TokenId> ids;
   if (!flags.chat) {
     if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
     NIHAO_TRY(ids, model.tokenizer()->encode(text, {.parse_special = true}));
   }
-  const double generate_start = seconds_since_start();
+  answer.generate_start = seconds_since_start();
   for (const std::string_view piece :
        flags.chat ? session.generate(text, generate) : session.complete(std::move(ids), generate)) {
     if (flags.json) continue;
     fmt::print("{}", piece);
     std::fflush(stdout);
   }
-  NIHAO_TRY(const GenerationResult result, Expected<GenerationResult>(session.result()));
-  const Speed speed(result, generate_start);
+  NIHAO_TRY(answer.result, Expected<GenerationResult>(session.result()));
+  answer.peak_rss = peak_rss_bytes();
+  if (flags.json) { NIHAO_TRY(answer.phase, LongerPhase::of(session)); }
+  return answer;
+}
+
+Expected<int> run(const Flags& flags) {
+  NIHAO_TRY(const Answer answer, generate(flags));
+  const GenerationResult& result = answer.result;
+  const Speed speed(result, answer.generate_start);
   if (!flags.json) {
     if (!result.text.empty() && result.text.back() != '\n') fmt::print("\n");
     note(speed.line());
   } else {
-    const std::uint64_t peak_rss = peak_rss_bytes();
-    NIHAO_TRY(const Bound bound, generation_bound(session));
+    NIHAO_TRY(const Bound bound, answer.phase->bound());
+    const bool any = speed.first_token_seconds > 0;
     print_json({{"prompt_ids", result.prompt_ids},
                 {"ids", result.ids},
                 {"text", json_text(result.text)},
                 {"finish_reason", to_string(result.finish_reason)},
                 {"timings",
-                 {{"load_ms", load_seconds * 1e3},
+                 {{"load_ms", answer.load_seconds * 1e3},
                   {"prompt_tokens", speed.prompt_tokens},
                   {"prompt_per_s", speed.prompt_per_second},
                   {"decode_tokens", speed.decode_tokens},
                   {"decode_per_s", speed.decode_per_second},
-                  {"first_token_ms", speed.first_token_seconds * 1e3},
+                  {"first_token_ms", any ? Json(speed.first_token_seconds * 1e3) : Json()},
                   {"bound", to_string(bound)}}},
-                {"peak_rss_bytes", peak_rss}});
+                {"peak_rss_bytes", answer.peak_rss}});
   }
   return result.finish_reason == FinishReason::cancelled ? 130 : 0;
 }
@@ -84,18 +102,21 @@ void add_run(Commands& commands) {
   CLI::App& app = commands.add("run", "One generation", [flags] { return run(*flags); });
   flags->model.add(app);
   flags->text.add(app, "the prompt");
-  app.add_flag("--chat", flags->chat,
-               "TEXT is a message, put to the model through its chat template; else the model continues TEXT");
-  app.add_option("--system", flags->system, "with --chat: the system message")->type_name("TEXT");
+  CLI::Option* chat = app.add_flag(
+      "--chat", flags->chat, "TEXT is a message, put to the model through its chat template; else the model continues TEXT");
+  app.add_option("--system", flags->system, "with --chat: the system message")->type_name("TEXT")->needs(chat);
   app.add_option("--template", flags->chat_template, "with --chat: a file with a template, instead of the model's own")
-      ->type_name("F");
+      ->type_name("F")
+      ->check(not_empty())
+      ->needs(chat);
   app.add_option("-n", flags->tokens, "most tokens of the answer")
       ->type_name("N")
-      ->check(within(0, 1 << 28))
+      ->transform(within(0, 1 << 28))
       ->capture_default_str();
   app.add_option("--stop", flags->stop, "end before this text; may be given several times")
       ->type_name("TEXT")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(not_empty());
   app.add_flag("--ignore-eos", flags->ignore_eos, "go on when the model says that it has finished");
   flags->sampling.add(app);
   app.add_flag("--json", flags->json, "print one JSON document instead of the text");

@@ -12,11 +12,13 @@ namespace nihao::program {
 struct Speed {
   std::size_t prompt_tokens, decode_tokens;
   double prompt_per_second, decode_per_second;
-  double first_token_seconds;  ///< since `before` = 0
+  bool prompt_read;            ///< to its end; else there are no figures but the counts
+  double first_token_seconds;  ///< since `before` = 0; 0: no token came
 
   /// `before`: seconds that had passed when the generation was asked for.
   explicit Speed(const GenerationResult& result, double before = 0);
-  /// "prompt 37 tokens, 512.3 tokens/s; answer 64 tokens, 105.2 tokens/s; first token after 0.21 s"
+  /// "prompt 37 tokens, 512.3 tokens/s; answer 64 tokens, 105.2 tokens/s; first token after 0.21 s", without the parts of what
+  /// did not come to pass.
   [[nodiscard]] std::string line() const;
 };
 
@@ -26,8 +28,19 @@ struct Speed {
 /// The work of the next token at the place where the session stands. Leaves the session as it was.
 [[nodiscard]] Expected<Work> next_token_work(ModelContext& context, TokenId id);
 
-/// What bound the phase of the session's last generation that took longer, reading the prompt or making the answer: its work
-/// against the machine's peaks, measured now. Takes a quarter of a second.
-[[nodiscard]] Expected<Bound> generation_bound(Session& session);
+/// The phase of a generation that took longer, reading the prompt or making the answer: what its bound is told from. It outlives
+/// the session and the model.
+struct LongerPhase {
+  Work work;
+  bool int8;                    ///< which arithmetic: int8 dot products, or f32
+  std::uint64_t weights_bytes;  ///< of the model
+  Cpu device;
+
+  /// Of the session's last generation. Leaves the session as it was.
+  [[nodiscard]] static Expected<LongerPhase> of(Session& session);
+  /// Its work against the machine's peaks, measured now in about a quarter of a second. Call it when the model is gone: it takes
+  /// as much memory as the weights had, 256 MiB at most.
+  [[nodiscard]] Expected<Bound> bound() const;
+};
 
 }  // namespace nihao::program

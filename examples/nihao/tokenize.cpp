@@ -52,7 +52,7 @@ void add_detokenize(Commands& commands) {
     return 0;
   });
   flags->model.add_path(app);
-  app.add_option("ID", flags->ids, "the ids")->type_name("")->required();
+  app.add_option("ID", flags->ids, "the ids")->type_name("")->required()->transform(within(0, INT32_MAX));
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

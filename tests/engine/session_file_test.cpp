@@ -72,6 +72,7 @@ TEST_CASE("an answer that was left before its end is saved as it stands, and doe
   REQUIRE(session.messages().size() == 6);
   CHECK(session.messages()[4].content == "and then?");
   // A file that cannot be read leaves the answer under way alone.
+  session.set_messages({});
   std::size_t pieces = 0;
   for ([[maybe_unused]] const auto piece : session.generate("on", greedy(10)))
     if (++pieces == 1) CHECK_FALSE(load_session(session, folder.path("none")).has_value());

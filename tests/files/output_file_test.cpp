@@ -82,7 +82,7 @@ TEST_CASE("symbolic links are followed: the file at their end is replaced, and t
   const test::TempFolder folder;
   std::filesystem::create_directories(folder.path("there"));
   write_plainly(folder.path("there/file"), "old");
-  std::filesystem::create_symlink("there/second", folder.path("first"));      // relative to its own folder
+  std::filesystem::create_symlink("there/second", folder.path("first"));  // relative to its own folder
   std::filesystem::create_symlink("file", folder.path("there/second"));
   std::filesystem::create_symlink(folder.path("there/new"), folder.path("absolute"));  // to a file that is not there yet
   REQUIRE(write(folder.path("first"), "new").has_value());

@@ -69,6 +69,22 @@ TEST_CASE("a saved conversation goes on in another process as it does in its own
   CHECK(first.out + rest.out == whole.out);
 }
 
+TEST_CASE("a loaded conversation draws what it would have drawn, and a question that is asked again draws anew") {
+  const Setup setup;
+  if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const std::string file = setup.folder.path("session");
+  const auto answers = [&](const std::string& input) {
+    return test::run({"chat", "--model", setup.model, "--template", setup.folder.path("t"), "-n", "12", "--ctx", "400", "--temp",
+                      "1.5", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "5"},
+                     input)
+        .out;
+  };
+  const std::string whole = answers("hello\n/save " + file + "\nand then?\nand then?\n"), first = answers("hello\n");
+  CHECK(first + answers("/load " + file + "\nand then?\nand then?\n") == whole);
+  CHECK(whole.starts_with(first));
+  CHECK(answers("hello\n/clear\nhello\n") == first + first);  // the same conversation, and the same seed
+}
+
 TEST_CASE("/clear forgets the conversation and keeps the system message, and /system changes it") {
   const Setup setup;
   if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
@@ -93,6 +109,56 @@ TEST_CASE("a line that ends in a backslash goes on in the next, and // begins a 
   const std::string saved = test::read_text(file);
   CHECK(saved.find("one\ntwo") != std::string::npos);
   CHECK(saved.find("/help") != std::string::npos);
+}
+
+TEST_CASE("a backslash at the end of the input ends the message, which is answered") {
+  const Setup setup;
+  if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const auto plain = test::run(setup.arguments({"-n", "8", "--ctx", "400"}), "one\\\ntwo\n");
+  for (const char* input : {"one\\\ntwo\\", "one\\\ntwo\\\n"}) {
+    const auto result = test::run(setup.arguments({"-n", "8", "--ctx", "400"}), input);
+    CHECK(result.status == 0);
+    CHECK(count(result.err, " tokens/s") == 1);
+    CHECK(result.out == plain.out);
+  }
+  CHECK(test::run(setup.arguments(), "/help\\").err.find("/save F") != std::string::npos);
+}
+
+TEST_CASE("chat without a standard input leaves, as at the end of one") {
+  const Setup setup;
+  if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const auto result = test::run(setup.arguments(), "", {.attached = test::Attached::no_input});
+  CHECK(result.status == 0);
+  CHECK(result.out == "");
+}
+
+TEST_CASE("Ctrl-C while chat loads its model ends it with status 130") {
+  const Setup setup;
+  if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const auto result = test::run(setup.arguments(), "hello\n", {.interrupted = true});
+  CHECK(result.status == 130);
+  CHECK(result.out == "");
+  CHECK(result.err.find("stopped while loading") != std::string::npos);
+}
+
+TEST_CASE("the bar does not wrap on a narrow terminal") {
+  const Setup setup;
+  if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  for (const std::size_t columns : {10u, 20u, 23u, 30u, 50u, 200u}) {
+    CAPTURE(columns);
+    test::Child child(setup.arguments(), {.attached = test::Attached::terminal, .columns = static_cast<unsigned short>(columns)});
+    REQUIRE(child.wait_for("/help"));
+    const std::string out = child.out();
+    std::size_t lines = 0, bars = 0, longest = 0;
+    for (std::size_t at = 0; (at = out.find("\rloading", at)) != std::string::npos; ++lines) {
+      const std::size_t end = out.find('\r', ++at);
+      bars += out.substr(at, end - at).find('[') != std::string::npos;
+      longest = std::max(longest, end - at);
+    }
+    CHECK(lines > 0);
+    CHECK(longest < columns);
+    CHECK(bars == (columns > 21 ? lines : 0));
+  }
 }
 
 TEST_CASE("a full context is told with its finish reason, and the history is kept") {
@@ -135,7 +201,7 @@ TEST_CASE("Ctrl-C stops the answer and not the program; at the prompt it leaves 
 TEST_CASE("on a terminal chat shows a bar while loading and a prompt, and the terminal's Ctrl-C and Ctrl-D work") {
   const Setup setup;
   if (setup.model.empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  test::Child child(setup.arguments({"--ctx", "400000", "--stop", "\x01"}), test::Attached::terminal);
+  test::Child child(setup.arguments({"--ctx", "400000", "--stop", "\x01"}), {.attached = test::Attached::terminal});
   REQUIRE(child.wait_for("> "));
   CHECK(child.out().find("loading [") < child.out().find("/help"));
   child.write("helx\x7flo\n");  // the terminal's own editing takes the x back

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -14,6 +15,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,19 +25,26 @@ namespace nihao::test {
 /// The program under test: `nihao` in the folder of the test's own program.
 inline std::string program() { return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "nihao").string(); }
 
-/// Where a child's input comes from and its output goes.
-enum class Attached { pipes, terminal };
+/// Where a child's input comes from and its output goes. `no_input`: pipes, and standard input is closed.
+enum class Attached { pipes, no_input, terminal };
+
+/// How a child starts.
+struct Start {
+  Attached attached = Attached::pipes;
+  bool interrupted = false;    ///< with a Ctrl-C that nobody has taken yet
+  unsigned short columns = 0;  ///< of the terminal
+};
 
 /// A running program. Waits are bounded: a program that hangs fails its test. On a terminal, what it writes to either output is
 /// out(), with what was typed among it.
 class Child {
  public:
-  explicit Child(std::vector<std::string> arguments, Attached attached = Attached::pipes) {
+  explicit Child(std::vector<std::string> arguments, Start start = {}) : start_(start) {
     arguments.insert(arguments.begin(), program());
     std::vector<char*> argv;
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
-    if (attached == Attached::terminal) start_on_terminal(argv);
+    if (start.attached == Attached::terminal) start_on_terminal(argv);
     else start_on_pipes(argv);
     ::signal(SIGPIPE, SIG_IGN);
   }
@@ -57,6 +67,8 @@ class Child {
     in_ = -1;
   }
   void interrupt() { ::kill(pid_, SIGINT); }
+  /// Its largest resident size, once it has ended.
+  [[nodiscard]] std::uint64_t peak_rss_bytes() const { return peak_rss_bytes_; }
 
   [[nodiscard]] const std::string& out() const { return text_[0]; }
   [[nodiscard]] const std::string& err() const { return text_[1]; }
@@ -80,8 +92,10 @@ class Child {
     while (read_more()) {}
     if (pipes_[0] >= 0 || pipes_[1] >= 0) ::kill(pid_, SIGKILL);  // it hangs
     int status = 0;
-    ::waitpid(pid_, &status, 0);
+    rusage used{};
+    ::wait4(pid_, &status, 0, &used);
     pid_ = -1;
+    peak_rss_bytes_ = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
@@ -95,6 +109,13 @@ class Child {
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
       ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
+      if (start_.attached == Attached::no_input) ::close(0);
+      if (start_.interrupted) {
+        sigset_t set;
+        ::sigemptyset(&set), ::sigaddset(&set, SIGINT);
+        ::sigprocmask(SIG_BLOCK, &set, nullptr);
+        ::raise(SIGINT);  // waits, also through the exec
+      }
       ::execv(argv[0], argv.data());
       ::_exit(127);
     }
@@ -107,6 +128,8 @@ class Child {
     REQUIRE(::grantpt(master) == 0);
     REQUIRE(::unlockpt(master) == 0);
     const std::string name = ::ptsname(master);
+    const winsize size{24, start_.columns, 0, 0};
+    if (start_.columns > 0) REQUIRE(::ioctl(master, TIOCSWINSZ, &size) == 0);
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
@@ -141,6 +164,8 @@ class Child {
     return any && (pipes_[0] >= 0 || pipes_[1] >= 0);
   }
 
+  Start start_;
+  std::uint64_t peak_rss_bytes_ = 0;
   pid_t pid_ = -1;
   int in_ = -1, pipes_[2] = {-1, -1};
   std::string text_[2];
@@ -151,8 +176,8 @@ struct Finished {
   int status;
   std::string out, err;
 };
-inline Finished run(std::vector<std::string> arguments, const std::string& input = "") {
-  Child child(std::move(arguments));
+inline Finished run(std::vector<std::string> arguments, const std::string& input = "", Start start = {}) {
+  Child child(std::move(arguments), start);
   if (!input.empty()) child.write(input);
   const int status = child.finish();
   return {status, child.out(), child.err()};

@@ -3,7 +3,9 @@
 #include "support/data.hpp"
 #include "support/temp_folder.hpp"
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 using namespace nihao;
 
@@ -86,6 +88,53 @@ TEST_CASE("run --chat goes through the template, with a system message") {
   const Json json =
       json_of({"run", "--model", model(), "--chat", "--template", folder.path("t"), "--system", "be brief", "-n", "3", "hi"});
   CHECK(json["prompt_ids"] == json_of({"tokenize", "--model", model(), "system:be brief;user:hi;"})["ids"]);
+}
+
+TEST_CASE("where no token came, no time to the first is told") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const auto none = test::run({"run", "--model", model(), "-n", "0", "hello"});
+  CHECK(none.err.find("; no answer") != std::string::npos);
+  CHECK(none.err.find("first token") == std::string::npos);
+  CHECK(json_of({"run", "--model", model(), "-n", "0", "hello"})["timings"]["first_token_ms"].is_null());
+  // A prompt that would take many minutes, stopped.
+  const test::TempFolder folder;
+  std::ofstream(folder.path("text")) << std::string(490000, 'x');
+  test::Child child({"run", "--model", model(), "--ctx", "500000", "--chunk", "64", "--file", folder.path("text")});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  child.interrupt();
+  CHECK(child.finish() == 130);
+  CHECK(child.out() == "");
+  CHECK(child.err().find("stopped") != std::string::npos);  // while loading, on a slow machine
+  CHECK(child.err().find("first token") == std::string::npos);
+}
+
+TEST_CASE("Ctrl-C while the model is loaded ends run with status 130") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const auto result = test::run({"run", "--model", model(), "hello"}, "", {.interrupted = true});
+  CHECK(result.status == 130);
+  CHECK(result.out == "");
+  CHECK(result.err == "nihao: " + model() + ": stopped while loading\n");
+}
+
+TEST_CASE("run --json takes no more memory than it says") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  test::Child child({"run", "--model", model(), "-n", "4", "--json", "hello"});
+  REQUIRE(child.finish() == 0);
+  const auto stated = (*parse_json(child.out()))["peak_rss_bytes"].get<std::uint64_t>();
+  CHECK(child.peak_rss_bytes() >= stated);
+  CHECK(child.peak_rss_bytes() < stated + (std::uint64_t{32} << 20));
+}
+
+TEST_CASE("an error of the chat template says that it is one") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  std::ofstream(folder.path("t")) << "\n{{ messages.nothing.here }}";
+  const auto raised = test::run({"run", "--model", model(), "--chat", "--template", folder.path("t"), "hi"});
+  CHECK(raised.status == 1);
+  CHECK(raised.err.starts_with("nihao: chat template: line 2: "));
+  std::ofstream(folder.path("t")) << "\n\n{% if %}";
+  const auto parsed = test::run({"run", "--model", model(), "--chat", "--template", folder.path("t"), "hi"});
+  CHECK(parsed.err.starts_with("nihao: " + folder.path("t") + ": chat template: line 3: "));
 }
 
 TEST_CASE("Ctrl-C ends an answer cleanly: what there is of it, the speed, and status 130") {

@@ -3,6 +3,7 @@
 #include "support/temp_folder.hpp"
 
 #include <algorithm>
+#include <sys/stat.h>
 
 using namespace nihao;
 
@@ -36,7 +37,9 @@ TEST_CASE("every command has --help, which says what it is for and leaves with 0
 }
 
 TEST_CASE("bad usage leaves with 2 and one line that names what is wrong") {
-  check_failure(test::run({}), 2, "subcommand is required");
+  check_failure(test::run({}), 2, "a command is required");
+  check_failure(test::run({"--bogus"}), 2, "--bogus");
+  check_failure(test::run({"--bogus", "run"}), 2, "--bogus");
   check_failure(test::run({"frobnicate"}), 2, "there is no command frobnicate");
   check_failure(test::run({"run"}), 2, "--model");
   check_failure(test::run({"run", "--model", "m"}), 2, "TEXT or --file is required");
@@ -57,6 +60,86 @@ TEST_CASE("bad usage leaves with 2 and one line that names what is wrong") {
   check_failure(test::run({"detokenize", "--model", "m", "x"}), 2, "x");
 }
 
+TEST_CASE("a number is all of a number, and in range, or the usage is bad") {
+  const std::vector<std::string> run{"run", "--model", "m", "hi"}, bench{"bench", "--model", "m"};
+  const auto refused = [](std::vector<std::string> command, const char* flag, const char* value) {
+    CAPTURE(flag);
+    CAPTURE(value);
+    command.insert(command.end(), {flag, value});
+    check_failure(test::run(command), 2, std::string(flag) + ": '" + value + "' is no ");
+  };
+  for (const char* flag : {"--threads", "--chunk", "--ctx", "-n", "--top-k", "--seed"})
+    for (const char* value : {"", " ", "-1", "1x", "0x10", "1.5", "nan", "18446744073709551616"}) refused(run, flag, value);
+  for (const char* flag : {"--temp", "--top-p", "--min-p", "--repeat-penalty"})
+    for (const char* value : {"", "-1", "nan", "inf", "1x", "1e999"}) refused(run, flag, value);
+  for (const char* value : {"", "-1", "x"})
+    for (const char* flag : {"-p", "-n", "--batch", "-r"}) refused(bench, flag, value);
+  for (const char* value : {"-1", "x", "99999999999"}) {
+    check_failure(test::run({"bench", "--model", "m", "-d", value}), 2, "--depth");
+    check_failure(test::run({"bench", "--model", "m", "-t", value}), 2, "--threads");
+  }
+  check_failure(test::run({"bench", "--model", "m", "-t", "0"}), 2, "'0' is no integer from 1 to 1024");
+  check_failure(test::run({"bench", "--model", "m", "-t", "1,0"}), 2, "'0' is no integer from 1 to 1024");
+  check_failure(test::run({"bench", "--model", "m", "-b", "0"}), 2, "--batch");
+  check_failure(test::run({"perplexity", "--model", "m", "--ctx", "3", "hi"}), 2, "--ctx: '3' is no integer from 4");
+  check_failure(test::run({"logits", "--model", "m", "--ids", ""}), 2, "--ids");
+  check_failure(test::run({"logits", "--model", "m", "--ids", ","}), 2, "--ids");
+  check_failure(test::run({"logits", "--model", "m", "--ids", "1,-5"}), 2, "--ids");
+  check_failure(test::run({"logits", "--model", "m", "--ids", "2147483648"}), 2, "--ids");
+  check_failure(test::run({"detokenize", "--model", "m", ""}), 2, "ID: '' is no integer");
+  check_failure(test::run({"detokenize", "--model", "m", "1", ""}), 2, "ID: '' is no integer");
+
+  const auto model = test::data("golden/quant/gguf/F32.gguf");
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  // Decimal, whatever it begins with.
+  CHECK(test::run({"detokenize", "--model", model->string(), "070"}).out ==
+        test::run({"detokenize", "--model", model->string(), "70"}).out);
+}
+
+TEST_CASE("flags that would have no effect are bad usage") {
+  const std::vector<std::string> run{"run", "--model", "m", "hi"};
+  const auto refused = [](std::vector<std::string> command, const std::vector<std::string>& more, const std::string& says) {
+    command.insert(command.end(), more.begin(), more.end());
+    check_failure(test::run(command), 2, says);
+  };
+  refused(run, {"--system", "s"}, "--system requires --chat");
+  refused(run, {"--template", "t"}, "--template requires --chat");
+  for (const char* flag : {"--temp", "--top-k", "--top-p", "--min-p", "--repeat-penalty"}) {
+    refused(run, {"--chain", "greedy", flag, "1"}, flag);
+    refused({"chat", "--model", "m"}, {flag, "1", "--chain", "greedy"}, "--chain");
+  }
+  refused(run, {"--chain", "foo"}, "--chain: sampler chain, foo: is not a stage");
+  refused(run, {"--chain", "top_k"}, "--chain: sampler chain, top_k: needs a value");
+  refused(run, {"--chain", "temperature=nan"}, "--chain: temperature: a temperature is 0 or more");
+  refused(run, {"--chain", ""}, "--chain: it is empty");
+  refused(run, {"--stop", ""}, "--stop: it is empty");
+  refused({"inspect", "m"}, {"--arrays"}, "--arrays requires --json");
+  refused({"logits", "--model", "m", "hi"}, {"--all"}, "--all is for --out or --states");
+  refused({"render", "--model", "m", "--context", "c"}, {"--tools", "t"}, "--tools");
+  refused({"render", "--model", "m", "--context", "c"}, {"--no-generation-prompt"}, "--no-generation-prompt");
+  refused({"bench", "--model", "m"}, {"-p", "0", "-n", "0"}, "there is nothing to measure");
+  refused({"bench", "--model", "m"}, {"--ctx", "100"}, "--ctx");  // a test has as many positions as it needs
+}
+
+TEST_CASE("an empty name of a file is bad usage that says whose") {
+  check_failure(test::run({"inspect", ""}), 2, "MODEL: it is empty");
+  check_failure(test::run({"run", "--model", "", "hi"}), 2, "--model: it is empty");
+  check_failure(test::run({"run", "--model", "m", "--file", ""}), 2, "--file: it is empty");
+  check_failure(test::run({"run", "--model", "m", "--chat", "--template", "", "hi"}), 2, "--template: it is empty");
+  check_failure(test::run({"chat", "--model", "m", "--template", ""}), 2, "--template: it is empty");
+  for (const char* flag : {"--out", "--states"})
+    check_failure(test::run({"logits", "--model", "m", "hi", flag, ""}), 2, std::string(flag) + ": it is empty");
+  for (const char* flag : {"--model", "--template", "--messages", "--tools", "--context", "--now"})
+    check_failure(test::run({"render", flag, ""}), 2, std::string(flag) + ": it is empty");
+}
+
+TEST_CASE("--ctx says what it is by itself in each command") {
+  CHECK(test::run({"run", "--help"}).out.find("default: the model's, at most 4096") != std::string::npos);
+  CHECK(test::run({"perplexity", "--help"}).out.find("default: 512;") != std::string::npos);
+  CHECK(test::run({"logits", "--help"}).out.find("default: as many as") != std::string::npos);
+  CHECK(test::run({"bench", "--help"}).out.find("--ctx") == std::string::npos);
+}
+
 TEST_CASE("what cannot be done leaves with 1 and one line that names the place") {
   const test::TempFolder folder;
   const std::string missing = folder.path("missing.gguf");
@@ -65,6 +148,11 @@ TEST_CASE("what cannot be done leaves with 1 and one line that names the place")
   check_failure(test::run({"tokenize", "--model", missing, "hi"}), 1, missing);
   check_failure(test::run({"run", "--model", missing, "--file", folder.path("text")}), 1, folder.path("text"));
   check_failure(test::run({"inspect", test::program()}), 1, "not a GGUF file");
+  REQUIRE(::mkfifo(folder.path("fifo").c_str(), 0600) == 0);
+  check_failure(test::run({"inspect", folder.path("fifo")}), 1, folder.path("fifo") + ": not a regular file");
+  check_failure(test::run({"run", "--model", folder.path("fifo"), "hi"}), 1, folder.path("fifo") + ": not a regular file");
+  check_failure(test::run({"tokenize", "--model", "m", "-"}, "", {.attached = test::Attached::no_input}), 1,
+                "standard input: Bad file descriptor");
   check_failure(test::run({"run", "--model", "/dev/null", "hi"}), 1, "/dev/null");
   check_failure(test::run({"chat", "--model", missing}), 1, missing);
   check_failure(test::run({"bench", "--model", missing}), 1, missing);
@@ -81,7 +169,6 @@ TEST_CASE("what cannot be done leaves with 1 and one line that names the place")
   check_failure(test::run({"chat", "--model", model->string()}), 1, "no chat template");
   check_failure(test::run({"run", "--model", model->string(), "--chat", "hi"}), 1, "no chat template");
   check_failure(test::run({"render", "--model", model->string(), "--messages", "-"}), 1, "no chat template");
-  check_failure(test::run({"run", "--model", model->string(), "--chain", "top_q=1", "hi"}), 1, "top_q");
   check_failure(test::run({"run", "--model", model->string(), "--ctx", "3", "a longer prompt"}), 1, "the context holds 3 tokens");
   check_failure(test::run({"perplexity", "--model", model->string(), "too short"}), 1, "a window takes 512");
 }
@@ -91,4 +178,6 @@ TEST_CASE("a full disk under standard output is an error") {
   if (!model || ::access("/dev/full", W_OK) != 0) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const std::string command = test::program() + " inspect " + model->string() + " > /dev/full 2> /dev/null";
   CHECK(WEXITSTATUS(std::system(command.c_str())) == 1);
+  const std::string closed = test::program() + " inspect " + model->string() + " >&- 2> /dev/null";
+  CHECK(WEXITSTATUS(std::system(closed.c_str())) == 1);
 }
