@@ -10,14 +10,14 @@ namespace {
 
 std::vector<float> multiply(const Cpu& cpu, FormatId format, const std::vector<std::byte>& stored, std::size_t rows,
                             std::size_t cols, const std::vector<float>& x, std::size_t tokens, const float* bias = nullptr,
-                            bool accumulate = false) {
+                            bool accumulate = false, InputPrecision precision = InputPrecision::usual) {
   Arena arena;
   const CpuWeight weight =
       pack_weight(cpu, format, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols), stored, arena).value();
-  const CpuScratch scratch = CpuScratch::create(cpu, {tokens, cols, 16, 1, 16}).value();
+  const CpuScratch scratch = CpuScratch::create(cpu, {tokens, cols, 16, 1, 16, cols}).value();
   std::vector<float> y(tokens * rows, accumulate ? 1.0f : NAN);
   const Ops<Cpu>::Job job{&weight, MatrixView<float>(y.data(), tokens, rows), bias, accumulate};
-  Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, MatrixView<const float>(x.data(), tokens, cols), std::span(&job, 1));
+  Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, MatrixView<const float>(x.data(), tokens, cols), std::span(&job, 1), precision);
   return y;
 }
 
@@ -80,6 +80,39 @@ TEST_CASE("a token's product has the same bits alone and among others, on one th
         CHECK(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(t * rows)));
       }
     }
+  }
+}
+
+TEST_CASE("a fine input is a hundred times nearer to the definition, with equal bits on every set, alone and among others") {
+  constexpr std::size_t rows = 37, cols = 512, tokens = 11;
+  const std::vector<float> x = test::random_floats(tokens * cols, 7), bias = test::random_floats(rows, 9);
+  const auto fine = [&](const Cpu& cpu, FormatId format, const std::vector<std::byte>& stored, std::span<const float> input,
+                        bool accumulate) {
+    return multiply(cpu, format, stored, rows, cols, {input.begin(), input.end()}, input.size() / cols, bias.data(), accumulate,
+                    InputPrecision::fine);
+  };
+  for (const FormatId format : all_formats) {
+    CAPTURE(format_info(format).name);
+    const auto stored = test::random_weights(format, rows, cols, 3);
+    auto expected = by_definition(format, stored, rows, cols, x, tokens);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % rows];
+    std::vector<float> first;
+    for (const Isa isa : all_isas) {
+      if (!cpu_supports(isa)) continue;
+      CAPTURE(to_string(isa));
+      const Cpu cpu = Cpu::create({.threads = 2, .isa = isa}).value();
+      const auto together = fine(cpu, format, stored, x, false);
+      CHECK(relative_error(together, expected) < 1e-4);
+      if (first.empty()) first = together;
+      CHECK(together == first);
+      for (std::size_t t = 0; t < tokens; ++t) {
+        const auto alone = fine(cpu, format, stored, std::span(x).subspan(t * cols, cols), false);
+        CHECK(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(t * rows)));
+      }
+    }
+    auto added = by_definition(format, stored, rows, cols, x, tokens);
+    for (std::size_t i = 0; i < added.size(); ++i) added[i] += bias[i % rows] + 1.0f;
+    CHECK(relative_error(fine(Cpu::create({.threads = 2}).value(), format, stored, x, true), added) < 1e-4);
   }
 }
 

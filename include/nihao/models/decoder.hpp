@@ -101,7 +101,7 @@ class Decoder<S, Layers<B>, Q, D> {
                                                   config_.head_dim / 2, ropes_.size()}));
     NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(
                              device_, {max_rows, std::max({std::size_t{config_.d_model}, q_width, std::size_t{config_.d_ff}}),
-                                       config_.head_dim, config_.heads, max_positions}));
+                                       config_.head_dim, config_.heads, max_positions, config_.d_model}));
     const std::size_t row = std::size_t{config_.d_model} + config_.vocab;
     NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float)));
     return w;
@@ -138,7 +138,7 @@ class Decoder<S, Layers<B>, Q, D> {
                                 config_.norm_eps, normed.slice_rows(i, 1));
     if (outputs > 0) {
       const std::array<typename Ops<D>::Job, 1> head{head_.to(logits)};
-      Ops<D>::template linear<Q>(device_, workspace.scratch, normed, head);
+      Ops<D>::template linear<Q>(device_, workspace.scratch, normed, head, InputPrecision::fine);
       if constexpr (O::active) observer.see({"logits", -1, logits, head_.work(outputs)});
     }
     return logits;

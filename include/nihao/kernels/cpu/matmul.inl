@@ -177,16 +177,17 @@ NIHAO_NOINLINE void tile_tokens_block(const Tile<F>* w, const X& x, std::size_t 
   const f32x16 bias = out.bias == nullptr ? zero() : whole ? load(out.bias) : load(out.bias, out.lanes);
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
-    float* to = out.data + (first + static_cast<std::size_t>(t)) * out.stride;
+    const std::size_t row = first + static_cast<std::size_t>(t), second_part = row & (out.parts - 1);
+    float* to = out.data + (row >> (out.parts - 1)) * out.stride;
     f32x16 y = acc[t];
-    if (out.bias != nullptr) y = add(y, bias);
-    if (out.accumulate) y = add(whole ? load(to) : load(to, out.lanes), y);
+    if (out.bias != nullptr && second_part == 0) y = add(y, bias);
+    if (out.accumulate || second_part != 0) y = add(whole ? load(to) : load(to, out.lanes), y);
     if (whole) store(to, y);
     else store(to, y, out.lanes);
   }
 }
 
-/// Tokens [first, first + count) of x times the sixteen rows at w, to `out`.
+/// Rows [first, first + count) of x times the sixteen rows at w, to `out`.
 template <class F, class X>
 inline void matmul_tile(const Tile<F>* w, const X& x, std::size_t first, std::size_t count, const TileOutput& out) noexcept {
   const std::size_t end = first + count;

@@ -51,8 +51,12 @@ template <Isa isa, class Q>
 void matmul_one_tile(const TileTask& task) noexcept {
   const CpuWeight& w = *task.weight;
   const std::size_t row = task.tile * tile_rows;
-  const TileOutput out{task.out.data() + row, task.out.stride(), static_cast<int>(std::min(tile_rows, w.rows - row)),
-                       task.bias == nullptr ? nullptr : task.bias + row, task.accumulate};
+  TileOutput out{task.out.data() + row,
+                 task.out.stride(),
+                 static_cast<int>(std::min(tile_rows, w.rows - row)),
+                 task.bias == nullptr ? nullptr : task.bias + row,
+                 task.accumulate,
+                 1};
   const FloatRows floats{task.x.data(), task.x.stride(), task.x.cols()};
   if (w.tiles == nullptr) {  // exact: the tile's rows as floats, side by side
     for (std::size_t r = 0; r < tile_rows; ++r) {
@@ -65,7 +69,10 @@ void matmul_one_tile(const TileTask& task) noexcept {
   Q::visit(w.format, [&]<class F>(F) {
     const auto* tiles = reinterpret_cast<const Tile<F>*>(w.tiles) + task.tile * (w.cols / F::block_size);
     if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, out);
-    else matmul_tile_on<isa, F>(tiles, task.quantized, task.first, task.count, out);
+    else {
+      out.parts = task.quantized.parts;
+      matmul_tile_on<isa, F>(tiles, task.quantized, task.first * out.parts, task.count * out.parts, out);
+    }
   });
 }
 

@@ -17,6 +17,7 @@ struct ScratchShape {
   std::size_t max_cols;  ///< widest matmul input
   std::size_t head_dim, heads;
   std::size_t max_positions;
+  std::size_t fine_cols = 0;  ///< widest matmul input that is to be fine
 };
 
 /// Memory that operations use while they run. One per session: two sessions never share one.
@@ -30,10 +31,11 @@ class CpuScratch {
     s.worker_floats_ = round_up<std::size_t>(s.worker_floats_, 16);
     const std::size_t splits = ceil_div(shape.max_positions, attention_split);
     s.partial_floats_ = splits > 1 ? splits * max_split_rows * shape.heads * attention_partial(shape.head_dim) : 0;
-    const std::size_t blocks = s.k_ / activation_block;
     NIHAO_TRY(s.floats_, PageBuffer::allocate((static_cast<std::size_t>(cpu.workers()) * s.worker_floats_ + s.partial_floats_) *
                                               sizeof(float)));
-    NIHAO_TRY(s.quantized_, PageBuffer::allocate(cpu.exact() ? 0 : shape.rows * (s.k_ + blocks * 4 * sizeof(float)) + 256));
+    const std::size_t blocks = std::max(s.k_, 2 * round_up(shape.fine_cols, activation_block)) / activation_block;
+    const std::size_t row_bytes = blocks * (activation_block + 4 * sizeof(float));
+    NIHAO_TRY(s.quantized_, PageBuffer::allocate(cpu.exact() ? 0 : shape.rows * row_bytes + 256));
     s.rows_ = shape.rows;
     return s;
   }
@@ -42,14 +44,14 @@ class CpuScratch {
   /// Rows of a step up to which attention may be cut by splits too.
   static constexpr std::size_t max_split_rows = 16;
 
-  [[nodiscard]] QuantizedRows quantized(std::size_t cols) const noexcept {
-    const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block;
-    NIHAO_ASSERT(k <= k_);
+  [[nodiscard]] QuantizedRows quantized(std::size_t cols, std::size_t parts) const noexcept {
+    const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block * parts;
+    NIHAO_ASSERT(rows_ * blocks * (activation_block + 4 * sizeof(float)) <= quantized_.size());
     std::byte* p = quantized_.data();
     auto* d = reinterpret_cast<float*>(p);
     auto* d_sum = d + rows_ * blocks;
     auto* sum = reinterpret_cast<std::int32_t*>(d_sum + rows_ * blocks);
-    return {reinterpret_cast<std::int8_t*>(sum + rows_ * blocks * 2), d, d_sum, sum, k};
+    return {reinterpret_cast<std::int8_t*>(sum + rows_ * blocks * 2), d, d_sum, sum, k, parts};
   }
   [[nodiscard]] float* worker(int index) const noexcept {
     return reinterpret_cast<float*>(floats_.data()) + static_cast<std::size_t>(index) * worker_floats_;
@@ -101,7 +103,8 @@ struct Ops<Cpu> {
 
   /// All `jobs` on the same input x: [tokens, k]. Quantizes x once. Q says which formats' kernels exist.
   template <class Q>
-  static void linear(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Job> jobs) noexcept {
+  static void linear(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Job> jobs,
+                     InputPrecision precision = InputPrecision::usual) noexcept {
     const std::size_t tokens = x.rows(), k = x.cols();
     QuantizedRows quantized{};
     bool any_quantized = false;
@@ -111,7 +114,7 @@ struct Ops<Cpu> {
       tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
     }
     if (any_quantized && !cpu.exact()) {
-      quantized = scratch.quantized(k);
+      quantized = scratch.quantized(k, precision == InputPrecision::fine ? 2 : 1);
       each_row(cpu, tokens, k, [&](std::size_t t) { NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t)); });
     }
     // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them.
