@@ -94,4 +94,4 @@ nihao::Expected<void> tell(const station::Model& m) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return station::run(argc, argv, tell, /*exact*/ false); }
+int main(int argc, char** argv) { return station::run(argc, argv, tell); }

@@ -115,13 +115,13 @@ class [[nodiscard]] Expected {
 
   Expected()
     requires std::is_void_v<T>
-      : value_(), has_value_(true) {}
+      : value_() {}
   template <class U = Stored>
     requires(!std::is_void_v<T> && std::is_constructible_v<Stored, U &&> && !std::is_same_v<std::remove_cvref_t<U>, Expected> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error>)
-  Expected(U&& value) : value_(std::forward<U>(value)), has_value_(true) {}
-  Expected(Error&& error) : error_(detail::keep(std::move(error))), has_value_(false) {}
-  Expected(const Error& error) : error_(detail::keep(error)), has_value_(false) {}
+  Expected(U&& value) : value_(std::forward<U>(value)) {}
+  Expected(Error&& error) : has_value_(false), error_(detail::keep(std::move(error))) {}
+  Expected(const Error& error) : has_value_(false), error_(detail::keep(error)) {}
 
   Expected(Expected&& other) noexcept(std::is_nothrow_move_constructible_v<Stored>) : has_value_(other.has_value_) {
     if (has_value_) std::construct_at(&value_, std::move(other.value_));
@@ -131,7 +131,7 @@ class [[nodiscard]] Expected {
     requires std::is_copy_constructible_v<Stored>
       : has_value_(other.has_value_) {
     if (has_value_) std::construct_at(&value_, other.value_);
-    else error_ = detail::keep(*other.error_);
+    else error_ = other.error_ == nullptr ? nullptr : detail::keep(*other.error_);
   }
   Expected& operator=(Expected other) noexcept(std::is_nothrow_move_constructible_v<Stored>) {
     std::destroy_at(this);
@@ -229,9 +229,9 @@ class [[nodiscard]] Expected {
 
   union {
     Stored value_;
-    Error* error_;  // null once moved away
   };
-  bool has_value_;
+  bool has_value_ = true;
+  Error* error_ = nullptr;  // of an Expected without a value, until it is moved away
 };
 
 }  // namespace nihao
