@@ -41,10 +41,11 @@ nihao::Expected<void> tell(const station::Model& m) {
   if (auto step = room->step(std::span(&all, 1), &observer); !step) return std::move(step).error();
   const std::size_t blocks = (tokens + nihao::kv_block - 1) / nihao::kv_block;
   fmt::print(
-      "\n3. The cache of this program: {} bytes reserved for {} positions ({:.2f} MiB). The system gives memory only to what is\n"
-      "   written: the {} tokens of \"{}\" lie in {} block(s) of {} positions, {} bytes in each of {} layers.\n",
+      "\n3. The cache of this program: {} bytes reserved for {} positions ({:.2f} MiB). What the layers keep of\n"
+      "   the same positions lies together, so the system gives memory, 2 MiB at a time, only to what is written:\n"
+      "   the {} tokens of \"{}\" lie in {} block(s) of {} positions, {} bytes in each of {} layers.\n",
       room->cache().bytes(), context, static_cast<double>(room->cache().bytes()) / (1 << 20), tokens, station::prompt, blocks,
-      nihao::kv_block, room->cache().used(0, 0).size(), layers);
+      nihao::kv_block, room->cache().used_blocks(0) * room->cache().layout(0).block_bytes(), layers);
   fmt::print(
       "   Layout of a block: for each kv head the keys [{} values][{} positions], then the values [{} positions][{} values]:\n"
       "   a SIMD lane of a score is a position, a lane of the output is a value.\n",

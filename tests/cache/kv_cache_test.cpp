@@ -22,6 +22,26 @@ TEST_CASE("a cache has room for every type of keys and values, and says how much
   CHECK(KvCache::create(two_layers, KvType::q8_0, 16)->bytes() == 16 * 2 * ((2 * (16 + 2)) + (40 + 4)));
 }
 
+TEST_CASE("what all layers keep of sixteen positions lies together, so that memory grows with the text") {
+  const auto cache = KvCache::create(two_layers, KvType::f16, 40, 2);
+  REQUIRE(cache.has_value());
+  const std::size_t first = cache->layout(0).block_bytes(), second = cache->layout(1).block_bytes();
+  CHECK(cache->data(1) == cache->data(0) + first);
+  std::byte* expected = cache->data(0);
+  for (std::size_t sequence = 0; sequence < 2; ++sequence)
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t layer = 0; layer < 2; ++layer) {
+        const std::span<std::byte> block = cache->block(layer, sequence, i);
+        CHECK(block.data() == expected);
+        CHECK(block.size() == (layer == 0 ? first : second));
+        const KvView view{cache->layout(layer), cache->data(layer), cache->blocks(sequence)};
+        CHECK(view.keys(i, 0) == expected);
+        expected += block.size();
+      }
+    }
+  CHECK(expected == cache->data(0) + cache->bytes());
+}
+
 TEST_CASE("sequences have blocks of their own, and grow, shrink and fill up independently") {
   auto cache = *KvCache::create(two_layers, KvType::f16, 40, 3);
   std::vector<bool> taken(9, false);
@@ -34,8 +54,8 @@ TEST_CASE("sequences have blocks of their own, and grow, shrink and fill up inde
   REQUIRE(cache.extend(1, 17));
   CHECK(cache.length(0) == 0);
   CHECK(cache.length(1) == 17);
-  CHECK(cache.used(0, 1).size() == 2 * cache.layout(0).block_bytes());
-  CHECK(cache.used(0, 0).empty());
+  CHECK(cache.used_blocks(1) == 2);
+  CHECK(cache.used_blocks(0) == 0);
   const auto full = cache.extend(1, 24);
   REQUIRE(!full);
   CHECK(full.error().code == ErrorCode::context_full);

@@ -64,6 +64,17 @@ class MappedFile {
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
+  /// Lets the system drop a few pages around `part`, which lies in a mapped file: what it has mapped along with the page of one
+  /// read byte (Linux: sixteen, aligned). Nothing beyond `whole` is dropped.
+  static void release_around(std::span<const std::byte> part, std::span<const std::byte> whole) noexcept {
+    constexpr std::uintptr_t window = std::uintptr_t{64} << 10;
+    const auto begin = reinterpret_cast<std::uintptr_t>(whole.data()), end = begin + whole.size();
+    const auto at = reinterpret_cast<std::uintptr_t>(part.data());
+    const auto first = at / window * window, last = (at + part.size() + window - 1) / window * window;
+    const auto from = first > begin ? first - begin : 0, to = (last < end ? last : end) - begin;
+    release(whole.subspan(from, to - from));
+  }
+
   /// Lets the system drop the whole pages inside `part` from this process; a later read brings them back from the file.
   static void release(std::span<const std::byte> part) noexcept {
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -140,23 +151,26 @@ namespace detail {
   return failed(why);
 }
 
+/// What a PageBuffer lies on. A huge page is 2 MiB of memory as soon as one byte of it is written: for what is written densely.
+enum class Pages : std::uint8_t { huge, small };
+
 /// Zeroed memory straight from the system, aligned to a page, on huge pages where the system has them: weights and caches.
 /// (Weights on 4 KB pages cost up to a fifth of the read bandwidth: docs/numbers.md.)
 class PageBuffer {
  public:
   /// Errors: out_of_memory.
-  [[nodiscard]] static Expected<PageBuffer> allocate(std::size_t size) {
+  [[nodiscard]] static Expected<PageBuffer> allocate(std::size_t size, Pages pages = Pages::huge) {
     PageBuffer buffer;
     if (size == 0) return buffer;
     constexpr std::size_t huge = std::size_t{2} << 20;
-    const std::size_t padded = size >= huge ? (size + huge - 1) / huge * huge + huge : size;
+    const std::size_t padded = pages == Pages::huge && size >= huge ? (size + huge - 1) / huge * huge + huge : size;
     void* data = padded < size ? MAP_FAILED : ::mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) return Error{ErrorCode::out_of_memory, concat("cannot allocate ", size, " bytes")};
     buffer.mapping_ = data;
     buffer.mapped_ = padded;
     buffer.size_ = size;
     buffer.data_ = static_cast<std::byte*>(data);
-    if (size >= huge) {
+    if (pages == Pages::huge && size >= huge) {
       const auto address = reinterpret_cast<std::uintptr_t>(data);
       buffer.data_ += (address + huge - 1) / huge * huge - address;
       ::madvise(buffer.data_, padded - huge, MADV_HUGEPAGE);

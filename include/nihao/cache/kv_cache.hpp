@@ -1,7 +1,8 @@
 // Keys and values of several sequences, each in its own run of blocks, reserved before a step so that the step cannot fail.
 #pragma once
 
-#include "../base/arena.hpp"
+#include "../base/checked.hpp"
+#include "../base/platform.hpp"
 #include "../kernels/batch_view.hpp"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ struct CacheSpec {
 };
 
 /// A contiguous cache: `sequences` sequences of up to `capacity` positions each. Block tables are there from the start, so that
-/// kernels read a paged cache in the same way. Memory is the system's zero pages until positions are written.
+/// kernels read a paged cache in the same way. The blocks of all layers for the same positions lie together, and memory is the
+/// system's zero pages until positions are written: it grows with the longest text, not by a huge page for every layer.
 class KvCache {
  public:
   /// Errors: invalid_argument (no capacity, no sequence), out_of_memory.
@@ -32,15 +34,18 @@ class KvCache {
     const std::size_t blocks = ceil_div(capacity, kv_block) * sequences;
     cache.blocks_.resize(blocks);
     for (std::size_t i = 0; i < blocks; ++i) cache.blocks_[i] = static_cast<std::int32_t>(i);
+    std::size_t stride = 0;
     for (const CacheSpec& layer : layers) {
       const KvLayout layout{type, layer.kv_heads, layer.head_dim};
-      const auto size = checked_mul<std::size_t>(layout.block_bytes(), blocks);
-      if (!size)
-        return Error{ErrorCode::out_of_memory, concat("a cache of ", capacity, " positions does not fit the address space")};
-      NIHAO_TRY(auto buffer, PageBuffer::allocate(*size));
-      cache.bytes_ += *size;
-      cache.layers_.push_back({layout, std::move(buffer)});
+      cache.layers_.push_back({layout, stride});
+      const auto sum = checked_add<std::size_t>(stride, layout.block_bytes());
+      if (!sum) return too_large(capacity);
+      stride = *sum;
     }
+    for (Layer& layer : cache.layers_) layer.layout.stride = stride;
+    const auto size = checked_mul<std::size_t>(stride, blocks);
+    if (!size) return too_large(capacity);
+    NIHAO_TRY(cache.buffer_, PageBuffer::allocate(*size));
     return cache;
   }
   KvCache() noexcept = default;
@@ -51,9 +56,10 @@ class KvCache {
   /// Positions that `sequence` holds.
   [[nodiscard]] std::size_t length(std::size_t sequence) const noexcept { return lengths_[sequence]; }
   /// Bytes reserved for all sequences at full length.
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return buffer_.size(); }
   [[nodiscard]] const KvLayout& layout(std::size_t layer) const noexcept { return layers_[layer].layout; }
-  [[nodiscard]] std::byte* data(std::size_t layer) const noexcept { return layers_[layer].buffer.data(); }
+  /// Block 0 of a layer; its others follow at the layout's stride.
+  [[nodiscard]] std::byte* data(std::size_t layer) const noexcept { return buffer_.data() + layers_[layer].offset; }
   [[nodiscard]] std::span<const std::int32_t> blocks(std::size_t sequence) const noexcept {
     const std::size_t each = ceil_div(capacity_, kv_block);
     return std::span(blocks_).subspan(sequence * each, each);
@@ -73,21 +79,27 @@ class KvCache {
   /// Forgets positions [length, end) of a sequence; nothing if it is shorter.
   void truncate(std::size_t sequence, std::size_t length) noexcept { lengths_[sequence] = std::min(lengths_[sequence], length); }
 
-  /// The bytes of the blocks that a sequence uses in one layer, in order: what saving and loading copies.
-  [[nodiscard]] std::span<std::byte> used(std::size_t layer, std::size_t sequence) const noexcept {
-    const std::size_t block = layers_[layer].layout.block_bytes(), each = ceil_div(capacity_, kv_block);
-    return {layers_[layer].buffer.data() + sequence * each * block, ceil_div(lengths_[sequence], kv_block) * block};
+  /// Blocks that a sequence uses, in every layer.
+  [[nodiscard]] std::size_t used_blocks(std::size_t sequence) const noexcept { return ceil_div(lengths_[sequence], kv_block); }
+  /// The bytes of one of them in one layer: what saving and loading copies.
+  [[nodiscard]] std::span<std::byte> block(std::size_t layer, std::size_t sequence, std::size_t i) const noexcept {
+    const KvLayout& layout = layers_[layer].layout;
+    return {data(layer) + static_cast<std::size_t>(blocks(sequence)[i]) * layout.block_stride(), layout.block_bytes()};
   }
 
  private:
   struct Layer {
     KvLayout layout;
-    PageBuffer buffer;
+    std::size_t offset;  // of its part of a block
   };
+  [[nodiscard]] static Error too_large(std::size_t capacity) {
+    return Error{ErrorCode::out_of_memory, concat("a cache of ", capacity, " positions does not fit the address space")};
+  }
+  PageBuffer buffer_;  // [blocks][layers] blocks
   std::vector<Layer> layers_;
   std::vector<std::int32_t> blocks_;
   std::vector<std::size_t> lengths_;
-  std::size_t capacity_ = 0, bytes_ = 0;
+  std::size_t capacity_ = 0;
 };
 
 }  // namespace nihao

@@ -170,7 +170,10 @@ class SessionWriter {
   cache.truncate(0, 0);
   NIHAO_CHECK(cache.extend(0, tokens.size()));
   for (std::size_t layer = 0; layer < cache.layers(); ++layer)
-    std::copy(blocks[layer].begin(), blocks[layer].end(), cache.used(layer, 0).begin());
+    for (std::size_t i = 0; i < cache.used_blocks(0); ++i) {
+      const std::span<std::byte> to = cache.block(layer, 0, i);
+      std::copy_n(blocks[layer].subspan(i * to.size()).begin(), to.size(), to.begin());
+    }
   session.set_cached(std::move(tokens));
   session.set_messages(std::move(messages));
   return {};
@@ -212,7 +215,8 @@ inline std::uint64_t model_fingerprint(const AnyModel& model) {
     NIHAO_CHECK(out.text(message.role));
     NIHAO_CHECK(out.text(message.content));
   }
-  for (std::size_t layer = 0; layer < cache.layers(); ++layer) NIHAO_CHECK(out.bytes(cache.used(layer, 0)));
+  for (std::size_t layer = 0; layer < cache.layers(); ++layer)
+    for (std::size_t i = 0; i < cache.used_blocks(0); ++i) NIHAO_CHECK(out.bytes(cache.block(layer, 0, i)));
   return std::move(out).commit();
 }
 

@@ -57,6 +57,10 @@ class TensorFile {
 
   /// True if the bytes are mapped from files, so that pages read once may be given back.
   [[nodiscard]] bool mapped() const noexcept { return !mappings_.empty(); }
+  /// Gives all pages of mapped files back; what is read later comes from the files again.
+  void release() const noexcept {
+    for (const MappedFile& file : mappings_) MappedFile::release(file.bytes());
+  }
 
  private:
   std::vector<TensorInfo> tensors_;

@@ -38,6 +38,7 @@ inline constexpr std::size_t kv_block = 16;
 struct KvLayout {
   KvType type;
   std::uint32_t kv_heads, head_dim;
+  std::size_t stride = 0;  ///< bytes from a layer's block to its next; 0: nothing lies between them
 
   [[nodiscard]] constexpr std::size_t scales() const noexcept { return ceil_div<std::size_t>(head_dim, 32); }  ///< per position
   /// Bytes of the keys (or of the values) of one head in one block.
@@ -52,6 +53,7 @@ struct KvLayout {
   }
   /// Bytes of one block of one layer: all heads, keys and values.
   [[nodiscard]] constexpr std::size_t block_bytes() const noexcept { return 2 * part_bytes() * kv_heads; }
+  [[nodiscard]] constexpr std::size_t block_stride() const noexcept { return stride > 0 ? stride : block_bytes(); }
 };
 
 /// One sequence's keys and values in one layer.
@@ -61,7 +63,7 @@ struct KvView {
   std::span<const std::int32_t> blocks;  ///< block number of positions [16 i, 16 i + 16)
 
   [[nodiscard]] std::byte* keys(std::size_t block, std::size_t head) const noexcept {
-    return base + static_cast<std::size_t>(blocks[block]) * layout.block_bytes() + 2 * head * layout.part_bytes();
+    return base + static_cast<std::size_t>(blocks[block]) * layout.block_stride() + 2 * head * layout.part_bytes();
   }
   [[nodiscard]] std::byte* values(std::size_t block, std::size_t head) const noexcept {
     return keys(block, head) + layout.part_bytes();

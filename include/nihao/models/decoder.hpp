@@ -78,6 +78,7 @@ class Decoder<S, Layers<B>, Q, D> {
     }
     if (!c.rope_factors.empty()) loader.take("rope_freqs.weight");
     NIHAO_CHECK(loader.finish());
+    model.source_.tensors->release();  // names, the tokenizer's lists: they have been read
     return model;
   }
 
@@ -103,7 +104,7 @@ class Decoder<S, Layers<B>, Q, D> {
                              device_, {max_rows, std::max({std::size_t{config_.d_model}, q_width, std::size_t{config_.d_ff}}),
                                        config_.head_dim, config_.heads, max_positions, config_.d_model}));
     const std::size_t row = std::size_t{config_.d_model} + config_.vocab;
-    NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float)));
+    NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float), Pages::small));
     return w;
   }
 

@@ -13,6 +13,7 @@ struct CpuWeight {
   std::uint32_t rows = 0, cols = 0;
   const std::byte* tiles = nullptr;        ///< null in exact mode
   std::span<const std::byte> stored = {};  ///< [rows] rows of F's blocks
+  bool mapped = false;                     ///< `stored` lies in a mapped file
 
   [[nodiscard]] std::size_t bytes() const noexcept { return stored.size(); }
   [[nodiscard]] std::span<const std::byte> stored_row(std::size_t r) const noexcept {
@@ -25,7 +26,7 @@ struct CpuWeight {
 /// that a tensor is never in memory twice. Errors: out_of_memory.
 [[nodiscard]] inline Expected<CpuWeight> pack_weight(const Cpu& cpu, FormatId format, std::uint32_t rows, std::uint32_t cols,
                                                      std::span<const std::byte> stored, Arena& arena, bool release = false) {
-  CpuWeight weight{format, rows, cols, nullptr, stored};
+  CpuWeight weight{format, rows, cols, nullptr, stored, release};
   if (cpu.exact()) return weight;
   NIHAO_TRY(std::byte* const tiles, arena.allocate(packed_bytes(format, rows, cols)));
   const std::size_t count = ceil_div<std::size_t>(rows, tile_rows), each = std::max<std::size_t>(1, count / 64);
