@@ -3,6 +3,7 @@
 // Read: layers/attention.hpp (GQA), kernels/kv_view.hpp, cache/kv_cache.hpp.
 #include "station.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace {
@@ -63,7 +64,6 @@ nihao::Expected<void> tell(const station::Model& m) {
   for (std::size_t head = 0; head < group; ++head) {
     std::vector<double> share(tokens);
     std::vector<float> key(d);
-    double total = 0;
     for (std::size_t p = 0; p < tokens; ++p) {
       nihao::read_key(view, 0, static_cast<std::int64_t>(p), key);  // as the cache has it: rounded to f16
       double s = 0;
@@ -71,8 +71,12 @@ nihao::Expected<void> tell(const station::Model& m) {
         s += static_cast<double>(q(t, head * d + i)) * static_cast<double>(key[i]);
         worst = std::max(worst, std::abs(static_cast<double>(key[i] - k(p, i))));
       }
-      total += share[p] = std::exp(s * static_cast<double>(c.attention_scale));
+      share[p] = s * static_cast<double>(c.attention_scale);
     }
+    // Less the largest score, which changes no share: exp of a score as it is may be more than any number.
+    const double largest = *std::max_element(share.begin(), share.end());
+    double total = 0;
+    for (double& s : share) total += s = std::exp(s - largest);
     fmt::print("\n    head {:<3}", head);
     for (const double s : share) fmt::print("{:10.1f}", 100 * s / total);
   }
