@@ -178,6 +178,18 @@ TEST_CASE("what would change the result and is not known is refused by its path"
   refused(with(llama(), "rope_parameters", R"({"rope_type": "default", "rope_theta": 10000.0})"), mismatch, "rope_parameters");
   refused(with(llama(), "rope_parameters", R"({"full_attention": {}})"), unsupported, "rope_parameters.full_attention");
   refused(with(gemma(), "rope_parameters", R"({"rope_type": "default"})"), unsupported, "rope_parameters.rope_type");
+  refused(with(gemma(), "rope_parameters", "3"), mismatch, "rope_parameters");
+  refused(with(gemma(), "rope_parameters", R"(["full_attention"])"), mismatch, "rope_parameters");
+  refused(with(gemma(), "rope_parameters", R"({"full": {"rope_type": "linear", "factor": 8}})"), unsupported,
+          "rope_parameters.full");
+  CHECK(config_from_hf(with(gemma(), "rope_parameters", "null")).has_value());
+
+  // Not to say how is not to say that nothing is scaled.
+  refused(with(llama(), "rope_scaling", R"({"factor": 8})"), missing, "rope_scaling.rope_type");
+  refused(with(llama(), "rope_scaling", "{}"), missing, "rope_scaling.rope_type");
+  refused(with(gemma(), "rope_scaling", R"({"factor": 8, "type": null})"), missing, "rope_scaling.rope_type");
+  refused(with(llama(), "rope_parameters", R"({"rope_theta": 500000.0, "factor": 8})"), missing, "rope_parameters.rope_type");
+  CHECK(config(with(llama(), "rope_parameters", R"({"rope_theta": 500000.0})")).ropes[0].base == 500000.0);
 }
 
 TEST_CASE("sizes and layer lists that make no sense are refused") {

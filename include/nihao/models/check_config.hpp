@@ -30,7 +30,7 @@ namespace nihao {
     return Error{ErrorCode::unsupported, concat("head_dim ", c.head_dim, " is not an even number up to 1024")};
   if (std::uint64_t{c.heads} * c.head_dim > most)
     return Error{ErrorCode::malformed, concat(c.heads, " heads of ", c.head_dim, " are too wide")};
-  if (!(c.norm_eps >= 0) || !std::isfinite(c.attention_scale))
+  if (!(c.norm_eps >= 0) || !std::isfinite(c.norm_eps) || !std::isfinite(c.attention_scale))
     return Error{ErrorCode::malformed, "the norm's eps or the attention's scale is not a number"};
   for (const RopeParams& r : c.ropes) {
     if (!(r.base > 0) || !std::isfinite(r.base) || !(r.factor > 0) || !std::isfinite(r.factor))

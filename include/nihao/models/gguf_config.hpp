@@ -44,6 +44,18 @@ namespace nihao {
   const TensorInfo* embedding = gguf.tensors().find("token_embd.weight");
   if (embedding == nullptr) return Error{ErrorCode::missing, "the file has no such tensor", "tensor token_embd.weight"};
   c.vocab = static_cast<std::uint32_t>(std::min<std::uint64_t>(embedding->rows(), UINT32_MAX));
+  if (gguf.has(key("vocab_size"))) {
+    NIHAO_TRY(const auto vocab, gguf.get<std::uint32_t>(key("vocab_size")));
+    std::uint64_t tokens = c.vocab;
+    if (gguf.has("tokenizer.ggml.tokens")) {
+      NIHAO_TRY(const auto list, gguf.strings("tokenizer.ggml.tokens"));
+      tokens = list.size();
+    }
+    if (vocab != c.vocab || vocab != tokens)
+      return Error{ErrorCode::mismatch,
+                   concat("it is ", vocab, "; the file has ", tokens, " tokens, and an embedding of ", c.vocab, " rows"),
+                   key("vocab_size")};
+  }
   c.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
   c.rope_style = architecture == "llama" ? RopeStyle::neighbours : RopeStyle::halves;
   c.layers.resize(layers);

@@ -158,11 +158,17 @@ inline constexpr std::string_view hf_must_be_one[] = {
     c.ropes = {rope};
     return {};
   }
+  if (const Json* both = json_find(json, "rope_parameters"); both != nullptr && !both->is_null()) {  // an object for each kind
+    const auto* members = both->get_ptr<const Json::object_t*>();
+    if (members == nullptr)
+      return Error{ErrorCode::mismatch, concat("wanted an object, found ", json_kind(*both)), "rope_parameters"};
+    for (const auto& [key, value] : *members)
+      if (key != "full_attention" && key != "sliding_attention")
+        return hf_unsupported(value, concat("rope_parameters.", printable(key)), family.model_type);
+  }
   NIHAO_TRY(const RopeParams global, hf_rope(json, {"rope_scaling", "rope_parameters.full_attention", "rope_theta", 1e6}));
   NIHAO_TRY(const RopeParams local, hf_rope(json, {"", "rope_parameters.sliding_attention", "rope_local_base_freq", 10000.0}));
   c.ropes = {global, local};
-  if (const Json* flat = json_find(json, "rope_parameters.rope_type"); flat != nullptr)
-    return hf_unsupported(*flat, "rope_parameters.rope_type", family.model_type);
   return {};
 }
 

@@ -47,6 +47,15 @@ struct HfRopeKeys {
   if (rotated != 1.0)
     return Error{ErrorCode::unsupported, concat("it is ", rotated, ", and all values are rotated here"),
                  at("partial_rotary_factor")};
+  // Without a type nothing would be scaled, whatever else is stated. Only the new form has objects with the base alone.
+  bool scales = path == "rope_scaling";
+  for (const auto& [key, value] : *members) scales = scales || (key != "rope_theta" && key != "partial_rotary_factor");
+  const auto names = [&](std::string_view key) {
+    const Json* value = json_find(json, at(key));
+    return value != nullptr && !value->is_null();
+  };
+  if (scales && !names("rope_type") && !names("type"))
+    return Error{ErrorCode::missing, "it does not say how it scales", at("rope_type")};
   // Old files say "type", newer ones "rope_type", some both.
   NIHAO_TRY(const auto old_type, json_get_or<std::string_view>(json, at("type"), ""));
   NIHAO_TRY(const auto type,

@@ -64,11 +64,14 @@ inline Expected<PretokenizerName> pretokenizer_of(const Gguf& file) {
                "tokenizer.ggml.pre"};
 }
 
-/// A token's number, or no_token if the file has none or one that is no token's (some write -1).
-inline Expected<TokenId> token_number(const Gguf& file, std::string_view key, TokenId otherwise = no_token) {
+/// The number of one of `count` tokens, or `otherwise` if the file has none. Some write -1 for no token.
+inline Expected<TokenId> token_number(const Gguf& file, std::string_view key, std::size_t count, TokenId otherwise = no_token) {
   if (!file.has(key)) return otherwise;
   NIHAO_TRY(const auto number, file.get<std::int64_t>(key));
-  return number >= 0 && number <= INT32_MAX ? static_cast<TokenId>(number) : no_token;
+  if (number == -1 || number == std::int64_t{UINT32_MAX}) return no_token;
+  if (number < 0 || static_cast<std::uint64_t>(number) >= count)
+    return Error{ErrorCode::malformed, concat("token ", number, " is not one of the ", count, " in the list"), std::string(key)};
+  return static_cast<TokenId>(number);
 }
 
 inline Expected<std::vector<MergeText>> merges_of(const Gguf& file) {
@@ -125,12 +128,12 @@ inline Expected<bool> is_phi3(const Gguf& file) {
     return Error{ErrorCode::unsupported, concat("tokenizer model \"", printable(model), "\" is not known"),
                  "tokenizer.ggml.model"};
   }
-  NIHAO_TRY(data.bos, token_number(file, "tokenizer.ggml.bos_token_id", data.bos));
-  NIHAO_TRY(data.eos, token_number(file, "tokenizer.ggml.eos_token_id", data.eos));
-  NIHAO_TRY(data.eot, token_number(file, "tokenizer.ggml.eot_token_id"));
-  NIHAO_TRY(data.eom, token_number(file, "tokenizer.ggml.eom_token_id"));
-  NIHAO_TRY(data.unknown, token_number(file, "tokenizer.ggml.unknown_token_id", data.unknown));
-  NIHAO_TRY(data.pad, token_number(file, "tokenizer.ggml.padding_token_id"));
+  NIHAO_TRY(data.bos, token_number(file, "tokenizer.ggml.bos_token_id", data.tokens.size(), data.bos));
+  NIHAO_TRY(data.eos, token_number(file, "tokenizer.ggml.eos_token_id", data.tokens.size(), data.eos));
+  NIHAO_TRY(data.eot, token_number(file, "tokenizer.ggml.eot_token_id", data.tokens.size()));
+  NIHAO_TRY(data.eom, token_number(file, "tokenizer.ggml.eom_token_id", data.tokens.size()));
+  NIHAO_TRY(data.unknown, token_number(file, "tokenizer.ggml.unknown_token_id", data.tokens.size(), data.unknown));
+  NIHAO_TRY(data.pad, token_number(file, "tokenizer.ggml.padding_token_id", data.tokens.size()));
   NIHAO_TRY(data.add_bos, file.get_or<bool>("tokenizer.ggml.add_bos_token", data.add_bos));
   NIHAO_TRY(data.add_eos, file.get_or<bool>("tokenizer.ggml.add_eos_token", data.add_eos));
   NIHAO_TRY(const bool phi3, is_phi3(file));
