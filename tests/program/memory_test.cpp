@@ -28,7 +28,7 @@ void check_peak(const RealModel& model, const std::vector<std::string>& text, st
       static_cast<double>(KvLayout{KvType::f16, model.kv_heads, model.head_dim}.block_bytes() * blocks * model.layers);
   const auto peak = static_cast<double>(child.peak_rss_bytes());
   MESSAGE(model.file, ", ", positions, " positions: ", peak / 1e6, " MB of ", (1.3 * file_size + cache) / 1e6);
-  CHECK(peak > file_size);  // or nothing was measured
+  CHECK(peak > 0.5 * file_size);  // or nothing was measured; a table whose rows are looked up stays in the file
   CHECK(peak <= 1.3 * file_size + cache);
 }
 
