@@ -19,7 +19,7 @@ struct Ops<Elsewhere> {
 
   static void embed(const Elsewhere&, const Weight&, std::span<const std::int32_t>, float, Out) noexcept;
   template <class Q>
-  static void linear(const Elsewhere&, const Scratch&, In, std::span<const Job>) noexcept;
+  static void linear(const Elsewhere&, const Scratch&, In, std::span<const Job>, InputPrecision = InputPrecision::usual) noexcept;
   static void rms_norm(const Elsewhere&, In, std::span<const float>, float, Out) noexcept;
   static void rms_norm_heads(const Elsewhere&, Out, std::span<const float>, float) noexcept;
   static void rope(const Elsewhere&, Out, std::size_t, In, In, RopeStyle) noexcept;
