@@ -126,7 +126,7 @@ inline void append_number(std::string& out, std::string digits, bool negative, c
     std::string text;
     NIHAO_CHECK(type == 's' ? append_str(rt, text, v) : append_repr(rt, text, v));
     if (spec.precision) text.resize(byte_of(text, *spec.precision));
-    if (spec.align == '=') spec.align = '\0', spec.fill = " ";
+    if (spec.align == '=') spec.align = '\0', spec.fill.assign(1, ' ');
     append_field(out, text, spec, '>');
     return {};
   }
@@ -192,7 +192,7 @@ inline Expected<Value> percent_format(Runtime& rt, std::string_view format, cons
     for (; i < format.size(); ++i) {
       const char c = format[i];
       if (c == '-') spec.align = '<';
-      else if (c == '0' && spec.align != '<') spec.align = '=', spec.fill = "0";
+      else if (c == '0' && spec.align != '<') spec.align = '=', spec.fill.assign(1, '0');
       else if (c == '+') spec.sign = '+';
       else if (c == ' ' && spec.sign != '+') spec.sign = ' ';
       else if (c == '#') spec.alternate = true;
@@ -249,7 +249,7 @@ namespace detail {
   if (at('#')) spec.alternate = true, ++i;
   bool zeros = false;
   if (at('0')) {
-    if (!spec.align) spec.fill = "0", spec.align = '=', zeros = true;
+    if (!spec.align) spec.fill.assign(1, '0'), spec.align = '=', zeros = true;
     ++i;
   }
   NIHAO_TRY(spec.width, read_width(text, i));

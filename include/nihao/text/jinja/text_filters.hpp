@@ -480,7 +480,7 @@ inline Result filter_tojson(Runtime& rt, const Value& v, const Arguments& a) {
   style.ensure_ascii = p[0] && truth(*p[0]);
   style.sort_keys = p[3] && truth(*p[3]);
   if (p[1] && !p[1]->is_none()) {
-    style.item_separator = ",";
+    style.item_separator.assign(1, ',');
     if (p[1]->is_string()) {
       style.indent = std::string(p[1]->text());
     } else {
