@@ -3,7 +3,13 @@ namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {
 
-// --- codes<B, S>(tile): the codes of group S of 32-block B, as bytes below 128 (for Q8_0: signed bytes) -----------------------
+// --- codes<B, S>(tile, step): the codes of group S of 32-block B of a step, as bytes below 128 (for Q8_0: signed bytes) -------
+
+// How many 32-blocks are written out, so that every shift is a constant; a tile of 256 is a loop of such steps.
+template <class F>
+inline constexpr std::size_t step_blocks = F::block_size == 256 ? 2 : 1;
+template <>
+inline constexpr std::size_t step_blocks<Q6_K> = 4;
 
 template <int Half>
 NIHAO_ALWAYS_INLINE u8x64 nibbles(const std::uint8_t* q) noexcept {
@@ -20,37 +26,36 @@ NIHAO_ALWAYS_INLINE u8x64 upper_bits(const std::uint8_t* h) noexcept {
 }
 
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_0>& w) noexcept {
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_0>& w, std::size_t) noexcept {
   return nibbles<S / 4>(w.q[S % 4]);
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_1>& w) noexcept {
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_1>& w, std::size_t) noexcept {
   return nibbles<S / 4>(w.q[S % 4]);
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_0>& w) noexcept {
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_0>& w, std::size_t) noexcept {
   return bit_or(nibbles<S / 4>(w.q[S % 4]), upper_bits<S, 1>(w.h));
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_1>& w) noexcept {
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_1>& w, std::size_t) noexcept {
   return bit_or(nibbles<S / 4>(w.q[S % 4]), upper_bits<S, 1>(w.h));
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q8_0>& w) noexcept {
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q8_0>& w, std::size_t) noexcept {
   return load_u8(w.q[S]);
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_K>& w) noexcept {
-  return nibbles<B % 2>(w.q[B / 2][S]);
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_K>& w, std::size_t step) noexcept {
+  return nibbles<B>(w.q[step][S]);
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_K>& w) noexcept {
-  return bit_or(nibbles<B % 2>(w.q[B / 2][S]), upper_bits<B, 1>(w.h[S]));
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_K>& w, std::size_t step) noexcept {
+  return bit_or(nibbles<B>(w.q[step][S]), upper_bits<2 * (S / 2) + B, 1>(w.h[step][S % 2]));
 }
 template <int B, int S>
-NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q6_K>& w) noexcept {
-  constexpr int half = B / 4, quarter = B % 4;
-  return bit_or(nibbles<quarter / 2>(w.q[2 * half + quarter % 2][S]), upper_bits<2 * quarter, 2>(w.h[half][S]));
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q6_K>& w, std::size_t step) noexcept {
+  return bit_or(nibbles<B / 2>(w.q[2 * step + B % 2][S]), upper_bits<2 * B, 2>(w.h[step][S]));
 }
 
 // --- dot products of one group of codes with T tokens ------------------------------------------------------------------------
@@ -61,8 +66,9 @@ template <>
 inline constexpr bool signed_codes<Q8_0> = true;
 
 template <class F, int B, int S, int T>
-NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, const std::int8_t* q, std::size_t k, i32x16 (&sum)[T]) noexcept {
-  const u8x64 c = codes<B, S>(w);
+NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::int8_t* q, std::size_t k,
+                               i32x16 (&sum)[T]) noexcept {
+  const u8x64 c = codes<B, S>(w, step);
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
     const std::int8_t* four = q + static_cast<std::size_t>(t) * k + 4 * S;
@@ -71,11 +77,12 @@ NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, const std::int8_t* q, std::size
   }
 }
 template <class F, int B, int First, int T>
-NIHAO_ALWAYS_INLINE void four_groups(const Tile<F>& w, const std::int8_t* q, std::size_t k, i32x16 (&sum)[T]) noexcept {
-  group<F, B, First, T>(w, q, k, sum);
-  group<F, B, First + 1, T>(w, q, k, sum);
-  group<F, B, First + 2, T>(w, q, k, sum);
-  group<F, B, First + 3, T>(w, q, k, sum);
+NIHAO_ALWAYS_INLINE void four_groups(const Tile<F>& w, std::size_t step, const std::int8_t* q, std::size_t k,
+                                     i32x16 (&sum)[T]) noexcept {
+  group<F, B, First, T>(w, step, q, k, sum);
+  group<F, B, First + 1, T>(w, step, q, k, sum);
+  group<F, B, First + 2, T>(w, step, q, k, sum);
+  group<F, B, First + 3, T>(w, step, q, k, sum);
 }
 
 // What is subtracted from every code: applied as an integer, through the sums of the activations.
@@ -98,10 +105,11 @@ NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f3
   for (int t = 0; t < T; ++t) acc[t] = fma(to_f32(sum[t]), mul(scale, set1(d[static_cast<std::size_t>(t) * stride])), acc[t]);
 }
 
-// 32-block B of a tile; `b` is its index along k, `first` the first of T tokens.
+// 32-block B of a step of tile n; `first` is the first of T tokens.
 template <class F, int B, int T>
-NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, const QuantizedRows& x, std::size_t first, std::size_t b,
+NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t n, std::size_t step, const QuantizedRows& x, std::size_t first,
                                  f32x16 (&acc)[T]) noexcept {
+  const std::size_t in_tile = step * step_blocks<F> + B, b = n * (F::block_size / activation_block) + in_tile;
   const std::size_t blocks = x.k / activation_block;
   const std::int8_t* q = x.q + first * x.k + b * activation_block;
   const float* d = x.d + first * blocks + b;
@@ -110,9 +118,9 @@ NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, const QuantizedRows& x, std::
   if constexpr (requires { w.min; }) {  // scale * (dot * d) - min * (d * sum), both scales of 6 bits times a float
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) dot[t] = zero_i32();
-    four_groups<F, B, 0, T>(w, q, x.k, dot), four_groups<F, B, 4, T>(w, q, x.k, dot);
-    add_scaled(acc, dot, mul(load(w.d), load(w.scale[B])), d, blocks);
-    const f32x16 min = mul(load(w.dmin), sub(zero(), load(w.min[B])));
+    four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, dot);
+    add_scaled(acc, dot, mul(load(w.d), load(w.scale[in_tile])), d, blocks);
+    const f32x16 min = mul(load(w.dmin), sub(zero(), load(w.min[in_tile])));
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
   } else if constexpr (requires { w.scale; }) {  // Q6_K: a scale per 16, so two sums
@@ -122,16 +130,16 @@ NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, const QuantizedRows& x, std::
       dot[t] = set1_i32(-zero_point<F> * sum[2 * static_cast<std::size_t>(t) * blocks]);
       upper[t] = set1_i32(-zero_point<F> * sum[2 * static_cast<std::size_t>(t) * blocks + 1]);
     }
-    four_groups<F, B, 0, T>(w, q, x.k, dot), four_groups<F, B, 4, T>(w, q, x.k, upper);
-    add_scaled(acc, dot, mul(load(w.d), load(w.scale[2 * B])), d, blocks);
-    add_scaled(acc, upper, mul(load(w.d), load(w.scale[2 * B + 1])), d, blocks);
+    four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, upper);
+    add_scaled(acc, dot, mul(load(w.d), load(w.scale[2 * in_tile])), d, blocks);
+    add_scaled(acc, upper, mul(load(w.d), load(w.scale[2 * in_tile + 1])), d, blocks);
   } else {
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
       const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * blocks;
       dot[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * (s[0] + s[1]));
     }
-    four_groups<F, B, 0, T>(w, q, x.k, dot), four_groups<F, B, 4, T>(w, q, x.k, dot);
+    four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, dot);
     add_scaled(acc, dot, load(w.d), d, blocks);
     if constexpr (requires { w.m; }) {
       const f32x16 min = load(w.m);
@@ -147,13 +155,11 @@ template <class F, int T>
 NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const QuantizedRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
   const std::size_t tiles = x.k / F::block_size;
   for (std::size_t n = 0; n < tiles; ++n) {
-    if constexpr (F::block_size == 32) {
-      block32<F, 0, T>(w[n], x, first, n, acc);
-    } else {
-      block32<F, 0, T>(w[n], x, first, 8 * n, acc), block32<F, 1, T>(w[n], x, first, 8 * n + 1, acc);
-      block32<F, 2, T>(w[n], x, first, 8 * n + 2, acc), block32<F, 3, T>(w[n], x, first, 8 * n + 3, acc);
-      block32<F, 4, T>(w[n], x, first, 8 * n + 4, acc), block32<F, 5, T>(w[n], x, first, 8 * n + 5, acc);
-      block32<F, 6, T>(w[n], x, first, 8 * n + 6, acc), block32<F, 7, T>(w[n], x, first, 8 * n + 7, acc);
+    for (std::size_t step = 0; step < F::block_size / activation_block / step_blocks<F>; ++step) {
+      block32<F, 0, T>(w[n], n, step, x, first, acc);
+      if constexpr (step_blocks<F> > 1) block32<F, 1, T>(w[n], n, step, x, first, acc);
+      if constexpr (step_blocks<F> > 2)
+        block32<F, 2, T>(w[n], n, step, x, first, acc), block32<F, 3, T>(w[n], n, step, x, first, acc);
     }
   }
 }

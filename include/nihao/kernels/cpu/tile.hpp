@@ -66,11 +66,11 @@ struct Tile<Q4_K> {
   f16 d[16], dmin[16];
   std::uint8_t scale[8][16], min[8][16], q[4][8][64];
 };
-// h[s]: bit b is the fifth bit of block b's group s.
+// h[p][u]: bit 2 i + t is the fifth bit of block 2 p + t's group 2 i + u.
 template <>
 struct Tile<Q5_K> {
   f16 d[16], dmin[16];
-  std::uint8_t scale[8][16], min[8][16], h[8][64], q[4][8][64];
+  std::uint8_t scale[8][16], min[8][16], h[4][2][64], q[4][8][64];
 };
 // Block 4 f + t (half f, quarter t): low bits in q[2 f + t % 2], low halves for t < 2; upper two bits at bits 2 t of h[f].
 template <>
@@ -141,7 +141,15 @@ inline void pack(Tile<Q4_K>& tile, std::size_t r, const Q4_K::Block& b) noexcept
 inline void pack(Tile<Q5_K>& tile, std::size_t r, const Q5_K::Block& b) noexcept {
   tile.d[r] = b.d, tile.dmin[r] = b.dmin;
   pack_k_scales(tile, r, b.scales);
-  spread(tile.h[0], r, b.qh, 32);
+  std::uint32_t groups[8];  // in the file, bit b of a byte is block b's
+  std::memcpy(groups, b.qh, 32);
+  for (std::uint32_t p = 0; p < 4; ++p) {
+    for (std::uint32_t u = 0; u < 2; ++u) {
+      std::uint32_t out = 0;
+      for (std::uint32_t i = 0; i < 4; ++i) out |= (groups[2 * i + u] >> 2 * p & 0x03030303u) << 2 * i;
+      std::memcpy(tile.h[p][u] + 4 * r, &out, 4);
+    }
+  }
   spread(tile.q[0][0], r, b.qs, 128);
 }
 inline void pack(Tile<Q6_K>& tile, std::size_t r, const Q6_K::Block& b) noexcept {
