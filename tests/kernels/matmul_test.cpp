@@ -125,11 +125,24 @@ TEST_CASE("a matmul adds its bias once, and adds to what is there when asked") {
   for (std::size_t i = 0; i < plain.size(); ++i) CHECK(both[i] == 1.0f + (plain[i] + bias[i % 20]));
 }
 
-TEST_CASE("a NaN activation gives NaN in every format: it is never rounded to a number") {
-  auto x = test::random_floats(256, 1);
-  x[100] = NAN;
-  for (const FormatId format : all_formats) {
-    const auto stored = test::random_weights(format, 16, 256, 5);
-    for (const float y : multiply(Cpu::create({.threads = 1}).value(), format, stored, 16, 256, x, 1)) CHECK(std::isnan(y));
+TEST_CASE("activations that are NaN or infinite give no number in any format: they are never rounded to one") {
+  struct Bad {
+    float value;
+    std::size_t first, count;  // a whole block of them too: sums of what is made of them must not overflow
+  };
+  for (const auto& [value, first, count] :
+       {Bad{NAN, 100, 1}, Bad{NAN, 96, 32}, Bad{-NAN, 103, 5}, Bad{INFINITY, 100, 1}, Bad{-INFINITY, 64, 32}}) {
+    auto x = test::random_floats(256, 1);
+    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(first), count, value);
+    CAPTURE(value);
+    CAPTURE(count);
+    for (const FormatId format : all_formats) {
+      const auto stored = test::random_weights(format, 16, 256, 5);
+      for (const Isa isa : all_isas) {
+        if (!cpu_supports(isa)) continue;
+        const Cpu cpu = Cpu::create({.threads = 1, .isa = isa}).value();
+        for (const float y : multiply(cpu, format, stored, 16, 256, x, 1)) CHECK_FALSE(std::isfinite(y));
+      }
+    }
   }
 }

@@ -5,7 +5,7 @@ namespace NIHAO_ISA_NAMESPACE {
 
 // Block b of row `row` of `to`, from 32 floats; they become what is left of them. A NaN or an infinity makes its block's scale
 // NaN or infinite (the largest magnitude is found among bit patterns, where NaN is above everything), so that it reaches the
-// logits instead of vanishing in a conversion.
+// logits instead of vanishing in a conversion. The block's integers are zeros then: any times such a scale is no number.
 NIHAO_ALWAYS_INLINE void quantize_block(f32x16& low, f32x16& high, const QuantizedRows& to, std::size_t row,
                                         std::size_t b) noexcept {
   const std::size_t block = row * (to.k / activation_block) + b;
@@ -15,6 +15,7 @@ NIHAO_ALWAYS_INLINE void quantize_block(f32x16& low, f32x16& high, const Quantiz
   float most;
   std::memcpy(&most, &top, 4);
   const float scale = most / 127.0f;
+  if (!(scale <= 3.40282347e+38f)) low = high = zero();
   // A block of subnormals would overflow the inverse: it is taken as zeros.
   const f32x16 inverse = set1(scale >= 1.17549435e-38f ? 1.0f / scale : 0.0f);
   const i32x16 a = sub(bits(fma(low, inverse, magic)), bits(magic));
