@@ -13,7 +13,7 @@ namespace nihao::program {
 
 namespace {
 
-struct Flags {
+struct BenchFlags {
   ModelFlags model;
   std::vector<std::size_t> prompts{512}, tokens{128}, depths{0}, batches{1};
   std::vector<int> threads;
@@ -38,7 +38,7 @@ struct Test {
 // A context with the test's sequences at their depth, and random tokens to feed it.
 class Runner {
  public:
-  [[nodiscard]] static Expected<Runner> create(const AnyModel& model, const Flags& flags, const Test& test) {
+  [[nodiscard]] static Expected<Runner> create(const AnyModel& model, const BenchFlags& flags, const Test& test) {
     Runner r;
     r.test_ = test;
     ContextOptions options = flags.model.context_options();
@@ -86,7 +86,7 @@ struct Result {
   Roofline roofline;        // at the median
 };
 
-Expected<Result> measure(const AnyModel& model, const Flags& flags, const Test& test, const MachinePeaks& peaks) {
+Expected<Result> measure(const AnyModel& model, const BenchFlags& flags, const Test& test, const MachinePeaks& peaks) {
   NIHAO_TRY(Runner runner, Runner::create(model, flags, test));
   WorkCounter counter;  // the first run is not timed: it warms up, and counts
   const ObserverRef observer(counter);
@@ -123,7 +123,7 @@ Json to_json(const Result& r, const MachinePeaks& peaks) {
             {"f32_ops_per_s", peaks.f32_per_second}}}};
 }
 
-Expected<int> bench(const Flags& flags) {
+Expected<int> bench(const BenchFlags& flags) {
   std::vector<Test> tests;
   for (const std::size_t depth : flags.depths) {
     for (const std::size_t n : flags.prompts)
@@ -173,7 +173,7 @@ Expected<int> bench(const Flags& flags) {
 }  // namespace
 
 void add_bench(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<BenchFlags>();
   CLI::App& app = commands.add("bench", "Speed, and what bounds it", [flags] { return bench(*flags); });
   flags->model.add_common(app);
   const auto list = [&](const char* name, auto& values, const char* description, int least, int most) {

@@ -16,7 +16,7 @@ namespace nihao::program {
 
 namespace {
 
-struct Flags {
+struct ChatFlags {
   ModelFlags model;
   SamplingFlags sampling;
   std::size_t tokens = 0;
@@ -26,7 +26,7 @@ struct Flags {
 
 class Chat {
  public:
-  Chat(const Flags& flags, Interrupts& interrupts, Session session)
+  Chat(const ChatFlags& flags, Interrupts& interrupts, Session session)
       : flags_(flags), interrupts_(interrupts), session_(std::move(session)), terminal_(::isatty(STDIN_FILENO) != 0) {}
 
   void talk() {
@@ -163,13 +163,13 @@ class Chat {
                      context ? (*context)->cache().capacity() : 0));
   }
 
-  const Flags& flags_;
+  const ChatFlags& flags_;
   Interrupts& interrupts_;
   Session session_;
   bool terminal_;
 };
 
-Expected<int> chat(const Flags& flags) {
+Expected<int> chat(const ChatFlags& flags) {
   SessionOptions options{.context = flags.model.context_options(), .system = flags.system, .now = local_time()};
   if (!flags.chat_template.empty()) { NIHAO_TRY(options.chat_template, load_template(flags.chat_template)); }
   Interrupts interrupts;
@@ -188,7 +188,7 @@ Expected<int> chat(const Flags& flags) {
 }  // namespace
 
 void add_chat(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<ChatFlags>();
   CLI::App& app = commands.add("chat", "A conversation at the terminal", [flags] { return chat(*flags); });
   flags->model.add(app);
   app.add_option("--system", flags->system, "the system message")->type_name("TEXT");

@@ -16,7 +16,7 @@ namespace nihao::program {
 
 namespace {
 
-struct Flags {
+struct InspectFlags {
   std::string path, kv = "f16";
   std::size_t context = 0;
   bool arrays = false, json = false;
@@ -100,7 +100,7 @@ Expected<Json> gguf_value(const GgufEntry& entry, bool whole) {
   return shorten(items, whole);
 }
 
-Expected<Inspected> inspect_gguf(const Flags& flags) {
+Expected<Inspected> inspect_gguf(const InspectFlags& flags) {
   NIHAO_TRY(Gguf gguf, Gguf::open(flags.path, GgufTypes::listed));
   Inspected out;
   out.kind = concat("GGUF v", gguf.version());
@@ -122,7 +122,7 @@ Expected<Inspected> inspect_gguf(const Flags& flags) {
   return out;
 }
 
-Expected<Inspected> inspect_folder(const Flags& flags) {
+Expected<Inspected> inspect_folder(const InspectFlags& flags) {
   NIHAO_TRY(Safetensors file, Safetensors::open(flags.path));
   const std::string config_file = flags.path + "/config.json";
   NIHAO_TRY(const MappedFile text, MappedFile::open(config_file));
@@ -152,7 +152,7 @@ struct Memory {
   std::uint64_t weights = 0, kv_per_position = 0, positions = 0;
   [[nodiscard]] std::uint64_t kv() const { return kv_per_position * positions; }
 };
-Memory memory_of(const Inspected& file, const Flags& flags) {
+Memory memory_of(const Inspected& file, const InspectFlags& flags) {
   Memory m;
   for (const ShownTensor& t : file.tensors) m.weights += t.bytes;
   if (!file.config) return m;
@@ -163,7 +163,7 @@ Memory memory_of(const Inspected& file, const Flags& flags) {
   return m;
 }
 
-Expected<int> inspect(const Flags& flags) {
+Expected<int> inspect(const InspectFlags& flags) {
   std::error_code ignored;
   NIHAO_TRY(const Inspected file,
             std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
@@ -209,7 +209,7 @@ Expected<int> inspect(const Flags& flags) {
 }  // namespace
 
 void add_inspect(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<InspectFlags>();
   CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
   app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->required()->check(not_empty());
   app.add_option("--ctx", flags->context, "positions to count the memory for (default: the model's, at most 4096)")

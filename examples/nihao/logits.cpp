@@ -13,7 +13,7 @@ namespace nihao::program {
 
 namespace {
 
-struct Flags {
+struct LogitsFlags {
   ModelFlags model;
   TextFlags text;
   std::vector<TokenId> ids;
@@ -23,7 +23,7 @@ struct Flags {
   CLI::Option* ids_option = nullptr;
 };
 
-Expected<std::vector<TokenId>> prompt_ids(const Flags& flags, const AnyModel& model) {
+Expected<std::vector<TokenId>> prompt_ids(const LogitsFlags& flags, const AnyModel& model) {
   if (flags.ids_option->count() > 0) return flags.ids;
   NIHAO_TRY(const std::string text, flags.text.read());
   if (model.tokenizer() == nullptr)
@@ -41,7 +41,7 @@ Expected<void> write_states(const std::string& path, const Recorder& recorder, c
   return write_safetensors(path, tensors);
 }
 
-Expected<int> logits(const Flags& flags) {
+Expected<int> logits(const LogitsFlags& flags) {
   if (flags.ids_option->count() == 0 && !flags.text.given()) throw UsageError("--ids, TEXT or --file is required");
   if (flags.all && flags.out.empty() && flags.states.empty()) throw UsageError("--all is for --out or --states");
   NIHAO_TRY(const AnyModel model, load_model(flags.model));
@@ -96,7 +96,7 @@ Expected<int> logits(const Flags& flags) {
 }  // namespace
 
 void add_logits(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<LogitsFlags>();
   CLI::App& app = commands.add("logits", "The logits after a prompt", [flags] { return logits(*flags); });
   flags->model.add(app, "as many as the prompt has");
   flags->text.add(app, "the prompt");

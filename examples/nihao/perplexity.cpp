@@ -10,13 +10,13 @@ namespace nihao::program {
 
 namespace {
 
-struct Flags {
+struct PerplexityFlags {
   ModelFlags model;
   TextFlags text;
   bool against_exact = false, json = false;
 };
 
-Expected<int> score(Flags& flags) {
+Expected<int> score(PerplexityFlags& flags) {
   NIHAO_TRY(const std::string text, flags.text.read());
   ContextOptions context_options = flags.model.context_options();
   if (context_options.positions == 0) context_options.positions = 512;
@@ -66,7 +66,7 @@ Expected<int> score(Flags& flags) {
 }  // namespace
 
 void add_perplexity(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<PerplexityFlags>();
   CLI::App& app = commands.add("perplexity", "How well a model predicts a text", [flags] { return score(*flags); });
   flags->model.add(app, "512; the text is cut into windows of as many", 4);
   flags->text.add(app, "the text");

@@ -32,12 +32,12 @@ Expected<Json> read_json(const std::string& path) {
   return json;
 }
 
-struct Flags {
+struct RenderFlags {
   std::string model, file, messages, tools, context, now;
   bool no_generation_prompt = false, json = false;
 };
 
-Expected<int> render(const Flags& flags) {
+Expected<int> render(const RenderFlags& flags) {
   std::optional<ChatTemplate> chat_template;
   std::string bos, eos;
   if (!flags.model.empty()) {
@@ -78,7 +78,7 @@ Expected<int> render(const Flags& flags) {
 }  // namespace
 
 void add_render(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<RenderFlags>();
   CLI::App& app = commands.add("render", "A conversation through a chat template", [flags]() -> Expected<int> {
     if (flags->model.empty() && flags->file.empty()) throw UsageError("--model or --template is required");
     if (flags->messages.empty() == flags->context.empty()) throw UsageError("--messages or --context is required, and not both");

@@ -15,7 +15,7 @@ namespace nihao::program {
 
 namespace {
 
-struct Flags {
+struct RunFlags {
   ModelFlags model;
   TextFlags text;
   SamplingFlags sampling;
@@ -33,7 +33,7 @@ struct Answer {
 };
 
 // Loads the model, streams the answer (without --json), and lets the model go.
-Expected<Answer> generate(const Flags& flags) {
+Expected<Answer> generate(const RunFlags& flags) {
   NIHAO_TRY(const std::string text, flags.text.read());
   SessionOptions options{.context = flags.model.context_options(), .system = flags.system, .now = local_time()};
   if (!flags.chat_template.empty()) { NIHAO_TRY(options.chat_template, load_template(flags.chat_template)); }
@@ -68,7 +68,7 @@ Expected<Answer> generate(const Flags& flags) {
   return answer;
 }
 
-Expected<int> run(const Flags& flags) {
+Expected<int> run(const RunFlags& flags) {
   NIHAO_TRY(const Answer answer, generate(flags));
   const GenerationResult& result = answer.result;
   const Speed speed(result, answer.generate_start);
@@ -98,7 +98,7 @@ Expected<int> run(const Flags& flags) {
 }  // namespace
 
 void add_run(Commands& commands) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<RunFlags>();
   CLI::App& app = commands.add("run", "One generation", [flags] { return run(*flags); });
   flags->model.add(app);
   flags->text.add(app, "the prompt");

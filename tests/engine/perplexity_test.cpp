@@ -5,6 +5,7 @@
 #include "engine/models.hpp"
 #include "nihao/files/json.hpp"
 #include "nihao/files/safetensors.hpp"
+#include "support/build_kind.hpp"
 
 #include <thread>
 
@@ -142,12 +143,12 @@ void check_against_reference(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the exact mode scores a text as the reference does, token by token: SmolLM2") {
+TEST_CASE("the exact mode scores a text as the reference does, token by token: SmolLM2" * doctest::skip(test::sanitized)) {
   check_against_reference("smollm2-135m-q4_1");
 }
-TEST_CASE("the exact mode scores a text as the reference does, token by token: Gemma 3") {
+TEST_CASE("the exact mode scores a text as the reference does, token by token: Gemma 3" * doctest::skip(test::sanitized)) {
   check_against_reference("gemma3-270m-q4_k_m");
 }
-TEST_CASE("the exact mode scores a text as the reference does, token by token: Qwen2.5") {
+TEST_CASE("the exact mode scores a text as the reference does, token by token: Qwen2.5" * doctest::skip(test::sanitized)) {
   check_against_reference("qwen2.5-coder-0.5b-q4_k_m");
 }

@@ -2,27 +2,21 @@
 
 #include <doctest/doctest.h>
 
+#include "engine/generate.hpp"
 #include "engine/models.hpp"
 #include "support/temp_folder.hpp"
 
 #include <fstream>
 
 using namespace nihao;
+using test::all_of, test::greedy;
 
 namespace {
-
-GenerateOptions greedy(std::size_t tokens) { return {.max_tokens = tokens, .sampling = {.temperature = 0}, .ignore_eog = true}; }
 
 SessionOptions chat_options(KvType kv = KvType::f16, std::size_t positions = 400) {
   SessionOptions options{.context = {.positions = positions, .chunk = 32, .kv = kv}};
   options.chat_template = *ChatTemplate::parse("{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]");
   return options;
-}
-
-std::string all_of(Session::Generation generation) {
-  std::string text;
-  for (const std::string_view piece : generation) text += piece;
-  return text;
 }
 
 void write(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }

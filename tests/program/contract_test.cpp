@@ -1,7 +1,7 @@
 // The fields that each command promises with --json: tests hold to them, so that scripts may.
 #include "nihao/files/json.hpp"
 #include "nihao/files/safetensors.hpp"
-#include "program/child.hpp"
+#include "program/documents.hpp"
 #include "support/data.hpp"
 #include "support/temp_folder.hpp"
 
@@ -9,20 +9,9 @@
 #include <set>
 
 using namespace nihao;
+using test::json_of, test::model;
 
 namespace {
-
-// The document that a command prints, which is all that it prints.
-Json json_of(std::vector<std::string> arguments, const std::string& input = "") {
-  arguments.push_back("--json");
-  const auto result = test::run(arguments, input);
-  CAPTURE(result.err);
-  REQUIRE(result.status == 0);
-  CHECK(result.out.ends_with('\n'));
-  const auto json = parse_json(result.out);
-  REQUIRE_MESSAGE(json.has_value(), result.out);
-  return *json;
-}
 
 // The keys of an object, in any order.
 std::set<std::string> keys(const Json& json) {
@@ -33,11 +22,6 @@ std::set<std::string> keys(const Json& json) {
 bool has_keys(const Json& json, const std::set<std::string>& wanted) {
   const auto there = keys(json);
   return std::includes(there.begin(), there.end(), wanted.begin(), wanted.end());
-}
-
-std::string model(const char* format = "F32") {
-  const auto path = test::data(std::string("golden/quant/gguf/") + format + ".gguf");
-  return path ? path->string() : "";
 }
 
 void write(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }

@@ -1,5 +1,5 @@
 #include "nihao/files/json.hpp"
-#include "program/child.hpp"
+#include "program/documents.hpp"
 #include "support/data.hpp"
 #include "support/temp_folder.hpp"
 
@@ -8,24 +8,13 @@
 #include <thread>
 
 using namespace nihao;
+using test::json_of, test::model;
 
 namespace {
-
-std::string model() {
-  const auto path = test::data("golden/quant/gguf/F32.gguf");
-  return path ? path->string() : "";
-}
 
 std::vector<std::string> with(std::vector<std::string> base, const std::vector<std::string>& more) {
   base.insert(base.end(), more.begin(), more.end());
   return base;
-}
-
-Json json_of(std::vector<std::string> arguments) {
-  arguments.push_back("--json");
-  const auto result = test::run(arguments);
-  REQUIRE(result.status == 0);
-  return *parse_json(result.out);
 }
 
 }  // namespace

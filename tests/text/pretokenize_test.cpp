@@ -20,7 +20,7 @@ Words words(Pretokenizer rules, std::string_view text) {
   return out;
 }
 
-std::string times(std::string_view unit, std::size_t bytes) {
+std::string filled(std::string_view unit, std::size_t bytes) {
   std::string out;
   while (out.size() < bytes) out += unit;
   return out;
@@ -125,13 +125,13 @@ TEST_CASE("a megabyte without a natural break is cut in one pass, whatever repea
   for (const Pretokenizer rules : all_rules) {
     for (const char* first : units) {
       for (const char* second : units) {
-        const std::string text = times(std::string(first) + second, 1 << 18);
+        const std::string text = filled(std::string(first) + second, 1 << 18);
         std::size_t bytes = 0;
         pretokenize(rules, text, [&](std::string_view word) { bytes += word.size(); });
         REQUIRE(bytes == text.size());
       }
     }
   }
-  const std::string letters = times("A", 1 << 20);
+  const std::string letters = filled("A", 1 << 20);
   CHECK(words(Pretokenizer::qwen2, letters) == Words{letters});
 }

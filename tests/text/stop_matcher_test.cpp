@@ -5,6 +5,7 @@
 #include "nihao/files/json.hpp"
 #include "nihao/text/utf8.hpp"
 #include "support/data.hpp"
+#include "text/base64.hpp"
 
 using namespace nihao;
 
@@ -25,19 +26,6 @@ Streamed stream(StopMatcher& matcher, const std::vector<std::string>& pieces) {
   }
   if (!matcher.matched()) out.pieces.emplace_back(matcher.flush());
   for (const std::string& piece : out.pieces) out.text += piece;
-  return out;
-}
-
-std::string from_base64(std::string_view text) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const auto digit = std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c);
-    if (digit == std::string_view::npos) continue;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    if ((count += 6) >= 8) out += static_cast<char>(bits >> (count -= 8));
-  }
   return out;
 }
 
@@ -78,7 +66,7 @@ TEST_CASE("streamed stop strings are cut as the reference cases say, piece by pi
     for (const std::string& piece : pieces) {
       if (matcher.matched()) break;
       valid.clear();
-      utf8.push(from_base64(piece), valid);
+      utf8.push(test::from_base64(piece), valid);
       text += matcher.push(valid);
       // The reference looks at bytes, and sees from the first byte of a character that it is not a stop string's next one.
       expected += chunks[consumed++];

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/build_kind.hpp"
 #include "support/data.hpp"
 #include "text/tiny_vocabulary.hpp"
 
@@ -34,7 +35,8 @@ std::optional<Tokenizer> vocabulary(const std::string& name) {
   return *std::move(tokenizer);
 }
 
-/// Encodes on a thread with a stack of 128 KiB, which no recursion over the text fits in, and checks that the text comes back.
+/// Encodes on a thread with a stack of 128 KiB, which no recursion over the text fits in, and checks that the text comes back. (A
+/// sanitizer keeps a frame's variables apart, and so makes it several times as large.)
 void check_deep(const Tokenizer& tokenizer, const std::string& text) {
   struct Work {
     const Tokenizer& tokenizer;
@@ -43,7 +45,7 @@ void check_deep(const Tokenizer& tokenizer, const std::string& text) {
   } work{tokenizer, text, {}};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 128 * 1024);
+  pthread_attr_setstacksize(&attributes, (test::sanitized ? 512 : 128) * 1024);
   pthread_t thread;
   const auto run = [](void* argument) -> void* {
     auto& w = *static_cast<Work*>(argument);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/data.hpp"
+#include "text/base64.hpp"
 
 #include <string>
 #include <vector>
@@ -16,20 +17,6 @@ using namespace nihao;
 using nlohmann::json;
 
 namespace {
-
-std::string from_base64(std::string_view text) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  unsigned bits = 0, held = 0;
-  for (const char c : text) {
-    const std::size_t digit = digits.find(c);
-    if (digit == std::string_view::npos) break;
-    bits = (bits << 6 | static_cast<unsigned>(digit)) & 0xFFFF;
-    held += 6;
-    if (held >= 8) out += static_cast<char>(bits >> (held -= 8) & 0xFF);
-  }
-  return out;
-}
 
 std::string from_hex(const std::string& hex) {
   std::string out;
@@ -40,7 +27,7 @@ std::string from_hex(const std::string& hex) {
 /// `key`, or `key`_b64 where the text is not UTF-8; else `otherwise`.
 std::string text_of(const json& c, const std::string& key, const std::string& otherwise = {}) {
   if (c.contains(key)) return c[key].get<std::string>();
-  return c.contains(key + "_b64") ? from_base64(c[key + "_b64"].get<std::string>()) : otherwise;
+  return c.contains(key + "_b64") ? test::from_base64(c[key + "_b64"].get<std::string>()) : otherwise;
 }
 
 std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
