@@ -130,12 +130,11 @@ TEST_CASE("activations that are NaN or infinite give no number in any format: th
     float value;
     std::size_t first, count;  // a whole block of them too: sums of what is made of them must not overflow
   };
-  for (const auto& [value, first, count] :
-       {Bad{NAN, 100, 1}, Bad{NAN, 96, 32}, Bad{-NAN, 103, 5}, Bad{INFINITY, 100, 1}, Bad{-INFINITY, 64, 32}}) {
+  for (const Bad& bad : {Bad{NAN, 100, 1}, Bad{NAN, 96, 32}, Bad{-NAN, 103, 5}, Bad{INFINITY, 100, 1}, Bad{-INFINITY, 64, 32}}) {
     auto x = test::random_floats(256, 1);
-    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(first), count, value);
-    CAPTURE(value);
-    CAPTURE(count);
+    std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(bad.first), bad.count, bad.value);
+    CAPTURE(bad.value);
+    CAPTURE(bad.count);
     for (const FormatId format : all_formats) {
       const auto stored = test::random_weights(format, 16, 256, 5);
       for (const Isa isa : all_isas) {
