@@ -51,6 +51,7 @@ void check_bits(const std::string& name) {
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       CAPTURE(i);
       for (const std::size_t chunk : {prompts[i].size(), std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+        if (sanitized && (chunk == 1 || chunk == 64)) continue;
         context->cache().truncate(0, 0);
         auto logits = logits_of(*context, prompts[i], chunk);
         if (i == expected.size()) {
@@ -82,7 +83,7 @@ void check_bits(const std::string& name) {
 
 /// The exact mode with keys and values in f32 against the reference's float64: the ten likeliest tokens after every prompt, and
 /// the greedy answer while the choice is clear, up to `most` tokens of it.
-void check_figures(const std::string& name, std::size_t most) {
+void check_figures(const std::string& name, std::size_t most = sanitized ? 2 : 12) {
   const auto model_data = real(name);
   if (!model_data) NIHAO_SKIP(name);
   const Json& reference = model_data->reference;
@@ -135,6 +136,6 @@ TEST_CASE("every prompt has the same bits on one and two threads, in any chunks,
   check_bits(qwen25);
 }
 
-TEST_CASE("the exact mode has the reference's likeliest tokens and its greedy answers: SmolLM2") { check_figures(smollm2, 12); }
-TEST_CASE("the exact mode has the reference's likeliest tokens and its greedy answers: Gemma 3") { check_figures(gemma3, 12); }
-TEST_CASE("the exact mode has the reference's likeliest tokens and its greedy answers: Qwen2.5") { check_figures(qwen25, 12); }
+TEST_CASE("the exact mode has the reference's likeliest tokens and its greedy answers: SmolLM2") { check_figures(smollm2); }
+TEST_CASE("the exact mode has the reference's likeliest tokens and its greedy answers: Gemma 3") { check_figures(gemma3); }
+TEST_CASE("the exact mode has the reference's likeliest tokens and its greedy answers: Qwen2.5") { check_figures(qwen25); }
