@@ -117,6 +117,9 @@ class Chat {
 
   void save_or_load(bool save, const std::string& path) {
     if (path.empty()) return note(save ? "/save needs the name of a file" : "/load needs the name of a file");
+    try {
+      if (save) keep_apart(path, "/save", flags_.model.path, "the model");
+    } catch (const UsageError& error) { return note(error.what()); }
     const Expected<void> done = save ? save_session(session_, path) : load_session(session_, path);
     if (!done) return note(fmt::format("error: {}", one_line(done.error().message())));
     note(fmt::format("{} {} messages, {} tokens", save ? "saved" : "loaded", session_.messages().size(),
@@ -177,9 +180,11 @@ Expected<int> chat(const ChatFlags& flags) {
   NIHAO_TRY(const AnyModel model, load_model(flags.model, stop));
   if (stop.stop_requested()) return Error{ErrorCode::cancelled, "stopped while loading", flags.model.path};
   interrupts.idle();
-  if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
-  if (!options.chat_template && model.chat_template() == nullptr)
-    return Error{ErrorCode::missing, "the model's files have no chat template: give one with --template", flags.model.path};
+  if (auto tokenizer = model.require_tokenizer(); !tokenizer) return std::move(tokenizer).error().in(flags.model.path);
+  if (auto own = model.require_chat_template(); !own && !options.chat_template) {
+    own.error().what += ": give one with --template";
+    return std::move(own).error().in(flags.model.path);
+  }
   note(fmt::format("{}. /help tells the commands; Ctrl-C stops an answer.", describe(model.config(), model.tensors())));
   Chat(flags, interrupts, Session(model, std::move(options))).talk();
   return 0;

@@ -4,8 +4,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <unistd.h>
 
 namespace nihao::program {
@@ -37,17 +39,30 @@ void ModelFlags::add_common(CLI::App& app) {
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
-  app.add_option("--isa", isa, "instruction set: portable, avx2, avx_vnni or avx512 (default: the best of this machine)")
+  app.add_option("--isa", isa,
+                 "instruction set: portable, avx2, avx_vnni or avx512 (default: $NIHAO_ISA, or the best of this machine)")
       ->type_name("NAME")
-      ->check(one_of({"portable", "avx2", "avx_vnni", "avx512"}))
-      ->envname("NIHAO_ISA");
+      ->check(one_of({"portable", "avx2", "avx_vnni", "avx512"}));
   app.add_option("--device", device, "where it runs: cpu")->type_name("NAME")->check(one_of({"cpu"}))->capture_default_str();
 }
 
-CpuOptions ModelFlags::cpu() const { return {.threads = threads, .isa = isa_from_name(isa), .exact = exact}; }
+CpuOptions ModelFlags::cpu() const {
+  const char* environment = std::getenv("NIHAO_ISA");
+  const std::string name = isa.empty() && environment != nullptr ? std::string(environment) : isa;
+  const auto chosen = isa_from_name(name);
+  if (!chosen && !name.empty()) throw UsageError(concat("NIHAO_ISA is ", name, ": not portable, avx2, avx_vnni or avx512"));
+  return {.threads = threads, .isa = chosen, .exact = exact};
+}
 
 ContextOptions ModelFlags::context_options() const {
   return {.positions = context, .chunk = chunk, .kv = kv_type_from_name(kv).value_or(KvType::f16)};
+}
+
+void keep_apart(const std::string& output, const char* flag, const std::string& other, const char* what) {
+  std::error_code ignored;  // of paths that do not exist
+  const bool same_name = std::filesystem::weakly_canonical(output, ignored) == std::filesystem::weakly_canonical(other, ignored);
+  if (!output.empty() && !other.empty() && (same_name || std::filesystem::equivalent(output, other, ignored)))
+    throw UsageError(concat(flag, " would overwrite ", what, ", ", other));
 }
 
 void TextFlags::add(CLI::App& app, const char* what) {

@@ -95,6 +95,34 @@ struct SamplingFlags {
   void add(CLI::App& app);
 };
 
+/// Throws UsageError if `output`, which `flag` names, is `other` (by any path). Empty names are no files.
+void keep_apart(const std::string& output, const char* flag, const std::string& other, const char* what);
+
+/// An option of numbers in [least, most] with commas between them; what `values` holds before is its default.
+template <class T>
+CLI::Option* add_list(CLI::App& app, const char* names, const char* type, std::vector<T>& values, const std::string& what,
+                      T least, T most) {
+  const auto read = [&values, least, most](std::string& text) {
+    values.clear();
+    std::string problem;
+    for (std::size_t from = 0; from <= text.size() && problem.empty();) {
+      const std::size_t comma = std::min(text.find(',', from), text.size());
+      std::string item = text.substr(from, comma - from);
+      problem = within(least, most)(item);
+      std::from_chars(item.data(), item.data() + item.size(), values.emplace_back());
+      from = comma + 1;
+    }
+    return problem;
+  };
+  std::string usual;
+  for (const T value : values) usual += concat(usual.empty() ? "" : ",", value);
+  return app.add_option_function<std::string>(
+                names, [](const std::string&) {}, what)
+      ->type_name(type)
+      ->default_str(usual)
+      ->check(CLI::Validator(read, ""));
+}
+
 /// A file's content, or standard input's for "-". Errors: io.
 [[nodiscard]] Expected<std::string> read_file(const std::string& path);
 

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace nihao::program {
 
@@ -26,8 +27,10 @@ struct LogitsFlags {
 Expected<std::vector<TokenId>> prompt_ids(const LogitsFlags& flags, const AnyModel& model) {
   if (flags.ids_option->count() > 0) return flags.ids;
   NIHAO_TRY(const std::string text, flags.text.read());
-  if (model.tokenizer() == nullptr)
-    return Error{ErrorCode::missing, "the model's files have no tokenizer: give --ids", flags.model.path};
+  if (auto tokenizer = model.require_tokenizer(); !tokenizer) {
+    tokenizer.error().what += ": give --ids";
+    return std::move(tokenizer).error().in(flags.model.path);
+  }
   return model.tokenizer()->encode(text, {.parse_special = true});
 }
 
@@ -44,6 +47,9 @@ Expected<void> write_states(const std::string& path, const Recorder& recorder, c
 Expected<int> logits(const LogitsFlags& flags) {
   if (flags.ids_option->count() == 0 && !flags.text.given()) throw UsageError("--ids, TEXT or --file is required");
   if (flags.all && flags.out.empty() && flags.states.empty()) throw UsageError("--all is for --out or --states");
+  keep_apart(flags.out, "--out", flags.model.path, "the model");
+  keep_apart(flags.states, "--states", flags.model.path, "the model");
+  keep_apart(flags.states, "--states", flags.out, "--out");
   NIHAO_TRY(const AnyModel model, load_model(flags.model));
   NIHAO_TRY(const std::vector<TokenId> ids, prompt_ids(flags, model));
   if (ids.empty()) return Error{ErrorCode::invalid_argument, "the prompt is empty, and the model has no begin token"};
@@ -76,6 +82,8 @@ Expected<int> logits(const LogitsFlags& flags) {
   const std::span<const float> last = std::span(rows).last(vocab);
   std::vector<TokenId> order(vocab);
   for (std::size_t i = 0; i < vocab; ++i) order[i] = static_cast<TokenId>(i);
+  for (std::size_t i = 0; i < vocab; ++i)
+    if (std::isnan(last[i])) return Error{ErrorCode::numeric, concat("the logit of token ", i, " is not a number")};
   const std::size_t top = std::min(flags.top, vocab);
   const auto logit = [&](TokenId id) { return last[static_cast<std::size_t>(id)]; };
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
@@ -100,10 +108,7 @@ void add_logits(Commands& commands) {
   CLI::App& app = commands.add("logits", "The logits after a prompt", [flags] { return logits(*flags); });
   flags->model.add(app, "as many as the prompt has");
   flags->text.add(app, "the prompt");
-  flags->ids_option = app.add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3")
-                          ->type_name("ID,...")
-                          ->delimiter(',')
-                          ->transform(within(0, INT32_MAX))
+  flags->ids_option = add_list<TokenId>(app, "--ids", "ID,...", flags->ids, "the prompt as token ids: 1,2,3", 0, INT32_MAX)
                           ->excludes(flags->text.text_option)
                           ->excludes(flags->text.file_option);
   app.add_option("--top", flags->top, "how many of the likeliest tokens to print")

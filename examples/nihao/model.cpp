@@ -85,8 +85,8 @@ Expected<AnyModel::Text> load_text(const std::string& path) {
 
 Expected<Tokenizer> load_tokenizer(const std::string& path) {
   NIHAO_TRY(AnyModel::Text text, load_text(path));
-  if (!text.tokenizer) return Error{ErrorCode::missing, "the model's files have no tokenizer", path};
-  return *std::move(text.tokenizer);
+  if (!text.tokenizer) return std::move(text.tokenizer).error().in(path);
+  return std::move(text.tokenizer);
 }
 
 Expected<ChatTemplate> load_template(const std::string& path) {

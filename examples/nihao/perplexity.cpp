@@ -21,7 +21,7 @@ Expected<int> score(PerplexityFlags& flags) {
   ContextOptions context_options = flags.model.context_options();
   if (context_options.positions == 0) context_options.positions = 512;
   NIHAO_TRY(const AnyModel model, load_model(flags.model));
-  if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
+  if (auto tokenizer = model.require_tokenizer(); !tokenizer) return std::move(tokenizer).error().in(flags.model.path);
   NIHAO_TRY(const auto context, model.context(context_options));
 
   std::shared_ptr<ModelContext> exact;

@@ -42,13 +42,12 @@ Expected<int> render(const RenderFlags& flags) {
   std::string bos, eos;
   if (!flags.model.empty()) {
     NIHAO_TRY(AnyModel::Text text, load_text(flags.model));
-    chat_template = std::move(text.chat_template);
     if (text.tokenizer) {
       const auto name = [&](std::optional<TokenId> id) { return std::string(id ? text.tokenizer->piece(*id) : ""); };
       bos = name(text.tokenizer->bos()), eos = name(text.tokenizer->eos());
     }
-    if (!chat_template && flags.file.empty())
-      return Error{ErrorCode::missing, "the model's files have no chat template", flags.model};
+    if (text.chat_template) chat_template = *std::move(text.chat_template);
+    else if (flags.file.empty()) return std::move(text.chat_template).error().in(flags.model);
   }
   if (!flags.file.empty()) { NIHAO_TRY(chat_template, load_template(flags.file)); }
   RenderOptions options;

@@ -52,7 +52,7 @@ Expected<Answer> generate(const RunFlags& flags) {
   Session session(model, std::move(options));
   std::vector<TokenId> ids;
   if (!flags.chat) {
-    if (model.tokenizer() == nullptr) return Error{ErrorCode::missing, "the model's files have no tokenizer", flags.model.path};
+    if (auto tokenizer = model.require_tokenizer(); !tokenizer) return std::move(tokenizer).error().in(flags.model.path);
     NIHAO_TRY(ids, model.tokenizer()->encode(text, {.parse_special = true}));
   }
   answer.generate_start = seconds_since_start();

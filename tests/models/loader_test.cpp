@@ -138,6 +138,23 @@ TEST_CASE("loading stops when the host asks, and tells it of progress before") {
   CHECK(progress->last > 0);
 }
 
+TEST_CASE("loading tells the host's log what was loaded, and on what") {
+  struct Log final : Logger {
+    void log(LogLevel level, std::string_view line) override {
+      lines += concat(level == LogLevel::info ? "info: " : "?: ", line);
+    }
+    std::string lines;
+  };
+  const Checkpoint checkpoint;
+  const auto log = std::make_shared<Log>();
+  LoadOptions options{.cpu = {.threads = 1, .isa = Isa::portable}};
+  options.hooks.logger = log;
+  const AnyModel model = require(load_hf(checkpoint.write(), options));
+  CHECK(log->lines == concat("info: loaded ", model.config().architecture, ": ", model.config().layers.size(),
+                             " layers of width ", model.config().d_model, ", ", model.config().vocab,
+                             " tokens, on cpu, portable, 1 thread"));
+}
+
 TEST_CASE("a static size that the file contradicts is an error that names the first difference") {
   const Checkpoint checkpoint;
   const std::string folder = checkpoint.write();

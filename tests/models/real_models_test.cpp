@@ -83,7 +83,7 @@ void check_bits(const std::string& name) {
 
 /// The exact mode with keys and values in f32 against the reference's float64: the ten likeliest tokens after every prompt, and
 /// the greedy answer while the choice is clear, up to `most` tokens of it.
-void check_figures(const std::string& name, std::size_t most = sanitized ? 2 : 12) {
+void check_figures(const std::string& name, std::size_t most = sanitized ? 2 : 64) {
   const auto model_data = real(name);
   if (!model_data) NIHAO_SKIP(name);
   const Json& reference = model_data->reference;

@@ -3,6 +3,10 @@
 #include "support/temp_folder.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <sys/stat.h>
 
 using namespace nihao;
@@ -84,7 +88,10 @@ TEST_CASE("a number is all of a number, and in range, or the usage is bad") {
   check_failure(test::run({"perplexity", "--model", "m", "--ctx", "3", "hi"}), 2, "--ctx: '3' is no integer from 4");
   check_failure(test::run({"logits", "--model", "m", "--ids", ""}), 2, "--ids");
   check_failure(test::run({"logits", "--model", "m", "--ids", ","}), 2, "--ids");
-  check_failure(test::run({"logits", "--model", "m", "--ids", "1,-5"}), 2, "--ids");
+  for (const char* list : {"1,-5", "1,,2", ",1", "1,"}) {
+    check_failure(test::run({"logits", "--model", "m", "--ids", list}), 2, "--ids: '");
+    check_failure(test::run({"bench", "--model", "m", "-p", list}), 2, "-p: '");
+  }
   check_failure(test::run({"logits", "--model", "m", "--ids", "2147483648"}), 2, "--ids");
   check_failure(test::run({"detokenize", "--model", "m", ""}), 2, "ID: '' is no integer");
   check_failure(test::run({"detokenize", "--model", "m", "1", ""}), 2, "ID: '' is no integer");
@@ -94,6 +101,44 @@ TEST_CASE("a number is all of a number, and in range, or the usage is bad") {
   // Decimal, whatever it begins with.
   CHECK(test::run({"detokenize", "--model", model->string(), "070"}).out ==
         test::run({"detokenize", "--model", model->string(), "70"}).out);
+}
+
+TEST_CASE("NIHAO_ISA is what --isa is, for those commands that have it") {
+  const auto model = test::data("golden/quant/gguf/F32.gguf");
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  ::setenv("NIHAO_ISA", "abacus", 1);
+  check_failure(test::run({"run", "--model", model->string(), "hi"}), 2, "NIHAO_ISA is abacus");
+  CHECK(test::run({"run", "--model", model->string(), "--isa", "portable", "-n", "1", "hi"}).status == 0);
+  CHECK(test::run({"tokenize", "--model", model->string(), "hi"}).status == 0);
+  ::unsetenv("NIHAO_ISA");
+}
+
+TEST_CASE("an output does not overwrite the model or another output") {
+  const test::TempFolder folder;
+  const auto model = test::data("golden/quant/gguf/F32.gguf");
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  std::filesystem::copy_file(*model, folder.path("m.gguf"));
+  std::filesystem::create_symlink(folder.path("m.gguf"), folder.path("link"));
+  const auto logits = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"logits", "--model", folder.path("m.gguf"), "--ids", "1"});
+    return test::run(more);
+  };
+  check_failure(logits({"--out", folder.path("m.gguf")}), 2, "--out would overwrite the model");
+  check_failure(logits({"--states", folder.path("link")}), 2, "--states would overwrite the model");
+  check_failure(logits({"--out", folder.path("new"), "--states", folder.path("./new")}), 2, "--states would overwrite --out");
+  CHECK(logits({"--out", folder.path("new"), "--states", folder.path("other")}).status == 0);
+  CHECK(std::filesystem::file_size(folder.path("m.gguf")) == std::filesystem::file_size(*model));
+}
+
+TEST_CASE("logits that are not numbers are an error, and not a list") {
+  const test::TempFolder folder;
+  const auto model = test::data("golden/quant/gguf/F32.gguf");
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  std::string bytes = test::read_text(*model);
+  const float nan = NAN;
+  std::memcpy(bytes.data() + bytes.size() - 64, &nan, 4);  // in the last tensor
+  std::ofstream(folder.path("nan.gguf"), std::ios::binary) << bytes;
+  check_failure(test::run({"logits", "--model", folder.path("nan.gguf"), "hello"}), 1, "is not a number");
 }
 
 TEST_CASE("flags that would have no effect are bad usage") {

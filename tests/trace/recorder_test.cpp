@@ -127,8 +127,9 @@ TEST_CASE("a prompt in pieces gives the recording of the prompt in one, attentio
       }
       return std::pair(recorder.work(), reference_tensors(recorder.records(), model.config()));
     };
-    const auto [whole_work, whole] = record(ids.size());
-    const auto [parts_work, parts] = record(7);
+    const auto [whole_work, whole_tensors] = record(ids.size());
+    const auto [parts_work, parts_tensors] = record(7);
+    const std::vector<NamedTensor>&whole = whole_tensors, &parts = parts_tensors;  // a structured binding cannot be captured
     CHECK(parts_work.flops == whole_work.flops);
     CHECK(parts_work.bytes > whole_work.bytes);  // weights are read in every step
     REQUIRE(parts.size() == whole.size());

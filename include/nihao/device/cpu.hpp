@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 namespace nihao {
@@ -45,6 +46,10 @@ class Cpu {
   [[nodiscard]] Isa isa() const noexcept { return isa_; }
   [[nodiscard]] bool exact() const noexcept { return exact_; }
   [[nodiscard]] int workers() const noexcept { return executor_->workers(); }
+  /// "cpu, avx512, 2 threads"
+  [[nodiscard]] std::string describe() const {
+    return concat(name, ", ", to_string(isa_), ", ", workers(), workers() == 1 ? " thread" : " threads", exact_ ? ", exact" : "");
+  }
 
   /// Calls `task(index, worker)` for each index in [0, count).
   void parallel(int count, FunctionRef<void(int, int)> task) const noexcept { executor_->run(count, task); }

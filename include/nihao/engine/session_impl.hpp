@@ -12,7 +12,6 @@ namespace detail {
 [[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) noexcept {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
-[[nodiscard]] inline Error no_tokenizer() { return Error{ErrorCode::missing, "the model's files have no tokenizer"}; }
 }  // namespace detail
 
 NIHAO_INLINE Session::Session(AnyModel model, SessionOptions options) : model_(std::move(model)), options_(std::move(options)) {
@@ -38,7 +37,7 @@ NIHAO_INLINE Session::Generation Session::complete(std::string_view text, Genera
 NIHAO_INLINE Session::Generation Session::complete(std::vector<TokenId> ids, GenerateOptions options) {
   begin(std::move(options), false);
   result_.prompt_ids = std::move(ids);
-  if (model_.tokenizer() == nullptr) prompt_error_ = detail::no_tokenizer();
+  if (auto tokenizer = model_.require_tokenizer(); !tokenizer) prompt_error_ = std::move(tokenizer).error();
   return Generation(*this);
 }
 
@@ -82,16 +81,16 @@ NIHAO_INLINE void Session::begin(GenerateOptions options, bool chat) {
 }
 
 NIHAO_INLINE Expected<void> Session::encode(std::string_view text) {
-  if (model_.tokenizer() == nullptr) return detail::no_tokenizer();
-  NIHAO_TRY(result_.prompt_ids, model_.tokenizer()->encode(text));
+  NIHAO_TRY(const Tokenizer* t, model_.require_tokenizer());
+  NIHAO_TRY(result_.prompt_ids, t->encode(text));
   return {};
 }
 
 NIHAO_INLINE Expected<void> Session::render_prompt() {
-  if (model_.tokenizer() == nullptr) return detail::no_tokenizer();
-  const ChatTemplate* chat_template = options_.chat_template ? &*options_.chat_template : model_.chat_template();
-  if (chat_template == nullptr) return Error{ErrorCode::missing, "the model's files have no chat template"};
-  const Tokenizer& t = *model_.tokenizer();
+  NIHAO_TRY(const Tokenizer* tokenizer, model_.require_tokenizer());
+  const Tokenizer& t = *tokenizer;
+  const ChatTemplate* chat_template = options_.chat_template ? &*options_.chat_template : nullptr;
+  if (chat_template == nullptr) { NIHAO_TRY(chat_template, model_.require_chat_template()); }
   const auto name = [&](std::optional<TokenId> id) { return id ? t.piece(*id) : std::string_view(); };
   NIHAO_TRY(const std::string text, chat_template->render(messages_, true, name(t.bos()), name(t.eos()), {.now = options_.now}));
   // A template that writes BOS itself is not given another.

@@ -40,6 +40,9 @@ struct RopeParams {
   friend bool operator==(const RopeParams&, const RopeParams&) = default;
 };
 
+/// What yarn multiplies cos and sin by, unless a file says otherwise: arXiv:2309.00071, section 3.4.
+[[nodiscard]] inline double yarn_magnitude(double factor) noexcept { return factor > 1 ? 0.1 * std::log(factor) + 1.0 : 1.0; }
+
 /// The frequency of each pair, and the factor of cos and sin.
 struct RopeFrequencies {
   std::vector<double> frequency;  ///< [d / 2], radians per position
@@ -79,9 +82,7 @@ struct RopeFrequencies {
     result.frequency.push_back(f);
   }
   if (params.scaling == RopeScaling::yarn)
-    result.magnitude = params.attention_factor > 0 ? params.attention_factor
-                       : params.factor > 1         ? 0.1 * std::log(params.factor) + 1.0
-                                                   : 1.0;
+    result.magnitude = params.attention_factor > 0 ? params.attention_factor : yarn_magnitude(params.factor);
   return result;
 }
 

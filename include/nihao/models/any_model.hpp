@@ -9,7 +9,6 @@
 #include "model_context.hpp"
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace nihao {
@@ -25,10 +24,10 @@ struct LoadOptions {
 /// A loaded model. Copies share the weights, which are read-only: sessions in several threads may use one model.
 class AnyModel {
  public:
-  /// Text's side of a model: what its files carry of it.
+  /// Text's side of a model: what its files carry of it, or why there is none.
   struct Text {
-    std::optional<Tokenizer> tokenizer = {};
-    std::optional<ChatTemplate> chat_template = {};
+    Expected<Tokenizer> tokenizer = Error{ErrorCode::missing, "the model's files have no tokenizer"};
+    Expected<ChatTemplate> chat_template = Error{ErrorCode::missing, "the model's files have no chat template"};
   };
 
   /// From a decoder of any type (include models/context.hpp) and its tokenizer.
@@ -40,11 +39,20 @@ class AnyModel {
   [[nodiscard]] const Config& config() const noexcept { return *self_->config; }
   [[nodiscard]] const TensorFile& tensors() const noexcept { return *self_->tensors; }
   [[nodiscard]] const Cpu& device() const noexcept { return *self_->device; }
-  /// The model's tokenizer, or null if its files carry none.
+  /// The model's tokenizer, or null if its files carry none that can be used.
   [[nodiscard]] const Tokenizer* tokenizer() const noexcept { return self_->text.tokenizer ? &*self_->text.tokenizer : nullptr; }
-  /// The model's own chat template, or null if its file carries none.
+  /// The model's own chat template, or null if its files carry none that can be used.
   [[nodiscard]] const ChatTemplate* chat_template() const noexcept {
     return self_->text.chat_template ? &*self_->text.chat_template : nullptr;
+  }
+  /// The same for who cannot go on without. Errors: missing, and why the files' own cannot be used (malformed, unsupported, ...).
+  [[nodiscard]] Expected<const Tokenizer*> require_tokenizer() const {
+    if (!self_->text.tokenizer) return self_->text.tokenizer.error();
+    return tokenizer();
+  }
+  [[nodiscard]] Expected<const ChatTemplate*> require_chat_template() const {
+    if (!self_->text.chat_template) return self_->text.chat_template.error();
+    return chat_template();
   }
 
   /// Cache and memory for steps; keeps the model alive. Errors: invalid_argument, out_of_memory.

@@ -22,6 +22,7 @@ namespace nihao {
                {"head_dim", c.head_dim},
                {"d_ff", c.d_ff},
                {"the number of layers", c.layers.size()}};
+  if (c.context == 0) return Error{ErrorCode::malformed, "the context length is 0"};
   for (const auto& size : sizes)
     if (size.value == 0 || size.value > most) return Error{ErrorCode::malformed, concat(size.name, " is ", size.value)};
   if (c.heads % c.kv_heads != 0)

@@ -79,6 +79,8 @@ class Decoder<S, Layers<B>, Q, D> {
     if (!c.rope_factors.empty()) loader.take("rope_freqs.weight");
     NIHAO_CHECK(loader.finish());
     model.source_.tensors->release();  // names, the tokenizer's lists: they have been read
+    hooks.log(LogLevel::info, concat("loaded ", printable(c.architecture), ": ", c.layers.size(), " layers of width ", d, ", ",
+                                     c.vocab, " tokens, on ", device.describe()));
     return model;
   }
 

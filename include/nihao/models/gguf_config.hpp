@@ -16,12 +16,23 @@ namespace nihao {
   c.architecture = architecture;
   const auto key = [&](std::string_view name) { return concat(architecture, ".", name); };
 
-  for (const std::string_view unknown :
-       {"attn_logit_softcapping", "final_logit_softcapping", "expert_count", "attention.scale", "attention.temperature_scale"}) {
-    NIHAO_TRY(const double value, gguf.get_or<double>(key(unknown), 0.0));
-    if (value != 0)
-      return Error{ErrorCode::unsupported, concat("it is ", value, ", which the ", architecture, " family here does not do"),
-                   key(unknown)};
+  const auto refuse = [&](std::string_view name, auto value) {
+    return Error{ErrorCode::unsupported, concat("it is ", value, ", which the ", architecture, " family here does not do"),
+                 key(name)};
+  };
+  for (const std::string_view name :
+       {"attn_logit_softcapping", "final_logit_softcapping", "expert_count", "attention.scale", "attention.temperature_scale",
+        "attention.clamp_kqv", "attention.max_alibi_bias", "rope.scaling.yarn_log_multiplier"}) {
+    NIHAO_TRY(const double value, gguf.get_or<double>(key(name), 0.0));
+    if (value != 0) return refuse(name, value);
+  }
+  for (const std::string_view name : {"logit_scale", "embedding_scale", "residual_scale", "rope.scaling.yarn_ext_factor"}) {
+    NIHAO_TRY(const double value, gguf.get_or<double>(key(name), 1.0));
+    if (value != 1) return refuse(name, value);
+  }
+  for (const auto& [name, usual] : {std::pair("attention.causal", true), std::pair("use_parallel_residual", false)}) {
+    NIHAO_TRY(const bool value, gguf.get_or<bool>(key(name), usual));
+    if (value != usual) return refuse(name, value ? "true" : "false");
   }
 
   NIHAO_TRY(const auto layers, gguf.get<std::uint32_t>(key("block_count")));
@@ -60,17 +71,25 @@ namespace nihao {
   c.rope_style = architecture == "llama" ? RopeStyle::neighbours : RopeStyle::halves;
   c.layers.resize(layers);
 
+  // As llama.cpp reads it: files may state a factor alone, and mean linear scaling; older ones call it scale_linear.
   RopeParams rope;
   NIHAO_TRY(rope.base, gguf.get_or<double>(key("rope.freq_base"), 10000.0));
-  NIHAO_TRY(const auto scaling, gguf.get_or<std::string_view>(key("rope.scaling.type"), "none"));
-  NIHAO_TRY(rope.factor, gguf.get_or<double>(key("rope.scaling.factor"), 1.0));
-  // Some files of Gemma 3 state the factor alone.
-  if (scaling == "linear" || (scaling == "none" && rope.factor != 1.0 && architecture == "gemma3")) {
-    rope.scaling = RopeScaling::linear;
+  NIHAO_TRY(const auto scaling, gguf.get_or<std::string_view>(key("rope.scaling.type"), "linear"));
+  NIHAO_TRY(const double scale_linear, gguf.get_or<double>(key("rope.scale_linear"), 0.0));
+  NIHAO_TRY(rope.factor, gguf.get_or<double>(key("rope.scaling.factor"), scale_linear));
+  if (rope.factor == 0) rope.factor = 1;
+  if (scaling == "linear") {
+    if (rope.factor != 1) rope.scaling = RopeScaling::linear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::yarn;
-    NIHAO_TRY(rope.original_context, gguf.get<double>(key("rope.scaling.original_context_length")));
-    NIHAO_TRY(rope.attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 0.0));
+    NIHAO_TRY(rope.original_context, gguf.get_or<double>(key("rope.scaling.original_context_length"), c.context));
+    // Both multiply what yarn itself scales by.
+    NIHAO_TRY(const double attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 1.0));
+    NIHAO_TRY(const double yarn_factor, gguf.get_or<double>(key("rope.scaling.yarn_attn_factor"), 1.0));
+    rope.attention_factor = attention_factor * yarn_factor * yarn_magnitude(rope.factor);
+    if (!(rope.attention_factor > 0))
+      return Error{ErrorCode::malformed, concat("an attention factor of ", attention_factor, " times ", yarn_factor),
+                   key("rope.scaling.attn_factor")};
     NIHAO_TRY(rope.beta_fast, gguf.get_or<double>(key("rope.scaling.yarn_beta_fast"), rope.beta_fast));
     NIHAO_TRY(rope.beta_slow, gguf.get_or<double>(key("rope.scaling.yarn_beta_slow"), rope.beta_slow));
   } else if (scaling != "none") {

@@ -35,8 +35,8 @@ template <class M = AnyModel>
   return detail::load_bytes<M>(bytes, options);
 }
 
-/// The tokenizer and the chat template that a GGUF file carries, without the model. Errors: those of Tokenizer::from_gguf and
-/// ChatTemplate::parse.
+/// The tokenizer and the chat template that a GGUF file carries, without the model. A tokenizer of an unknown kind and a template
+/// that does not parse are errors within: the model runs without them. Errors: those of Tokenizer::from_gguf else, mismatch.
 [[nodiscard]] Expected<AnyModel::Text> text_from_gguf(const Gguf& gguf);
 
 }  // namespace nihao

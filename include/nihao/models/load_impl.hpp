@@ -7,22 +7,33 @@
 namespace nihao {
 
 NIHAO_INLINE Expected<AnyModel::Text> text_from_gguf(const Gguf& gguf) {
-  NIHAO_TRY(auto tokenizer, Tokenizer::from_gguf(gguf));
-  std::optional<ChatTemplate> chat_template;
+  AnyModel::Text text;
+  if (gguf.has("tokenizer.ggml.model")) {
+    text.tokenizer = Tokenizer::from_gguf(gguf);
+    const bool unknown = !text.tokenizer && (text.tokenizer.error().code == ErrorCode::unsupported ||
+                                             text.tokenizer.error().code == ErrorCode::missing);
+    if (!text.tokenizer && !unknown) return std::move(text.tokenizer).error();
+  }
   if (gguf.has("tokenizer.chat_template")) {
     NIHAO_TRY(const auto source, gguf.get<std::string_view>("tokenizer.chat_template"));
-    NIHAO_TRY(chat_template, ChatTemplate::parse(source));
+    text.chat_template = ChatTemplate::parse(source);
   }
-  return AnyModel::Text{std::move(tokenizer), std::move(chat_template)};
+  return text;
 }
 
 namespace detail {
 
 template <class D>
 Expected<AnyModel> load_any_gguf(Gguf file, const LoadOptions& options) {
+  constexpr std::string_view place = "general.architecture";
+  NIHAO_TRY(const auto architecture, file.get<std::string_view>(place));  // first: what else must be there depends on it
+  if (!visit_family<D>(architecture, [](auto) {})) return no_such_family(architecture, place);
   NIHAO_TRY(GgufModel gguf, read_gguf(std::move(file), options));
   NIHAO_TRY(AnyModel::Text text, text_from_gguf(*gguf.file));
-  return load_family<D>(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks, std::move(text), "general.architecture");
+  if (!text.tokenizer) options.hooks.log(LogLevel::warning, text.tokenizer.error().message());
+  if (!text.chat_template && gguf.file->has("tokenizer.chat_template"))
+    options.hooks.log(LogLevel::warning, text.chat_template.error().message());
+  return load_family<D>(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks, std::move(text), place);
 }
 
 }  // namespace detail
