@@ -39,6 +39,7 @@ Expected<void> write_states(const std::string& path, const Recorder& recorder, c
   if (recorder.full()) return Error{ErrorCode::limit, "the tensors of this prompt do not fit the recorder", path};
   const std::vector<NamedTensor> named = reference_tensors(recorder.records(), config);
   std::vector<SafetensorsTensor> tensors;
+  tensors.reserve(named.size());
   for (const NamedTensor& t : named)
     tensors.push_back({t.name, SafetensorsType::F32, t.shape, std::as_bytes(std::span(t.values))});
   return write_safetensors(path, tensors);
