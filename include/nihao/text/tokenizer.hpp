@@ -22,7 +22,7 @@ class Gguf;
 
 struct EncodeOptions {
   bool add_special = true;     ///< put BOS before and EOS after, if the model wants them
-  bool parse_special = false;  ///< "<|im_end|>" in the text is that token; never for text that a user wrote
+  bool parse_special = false;  ///< "<|im_end|>" in the text is that token; not for text that a user wrote
 };
 
 struct DecodeOptions {
