@@ -1,5 +1,6 @@
 // Fuzzes what a tokenizer is made of: tokens, types, scores and merges of a hostile file. It may refuse them; what it takes must
 // encode and decode any text.
+#include <nihao/text/tokenizer.hpp>
 #include <nihao/text/tokenizer_gguf.hpp>
 
 #include <cstddef>
@@ -32,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   data.clean_spaces = (flags & 16) != 0;
   data.whole_words_first = (flags & 32) != 0;
   data.nfc = (flags & 64) != 0;
-  data.words = pretokenizer_names[number() % std::size(pretokenizer_names)].words;
+  data.words = detail::pretokenizer_names[number() % std::size(detail::pretokenizer_names)].words;
   data.bos = static_cast<TokenId>(number()) - 2;
   data.eos = static_cast<TokenId>(number()) - 2;
   data.unknown = static_cast<TokenId>(number()) - 2;
