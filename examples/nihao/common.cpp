@@ -58,10 +58,37 @@ ContextOptions ModelFlags::context_options() const {
   return {.positions = context, .chunk = chunk, .kv = kv_type_from_name(kv).value_or(KvType::f16)};
 }
 
+namespace {
+
+// Where a file is or would be written: links are followed, also those that lead to nothing yet.
+std::filesystem::path place_of(std::filesystem::path path) {
+  std::error_code ignored;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, ignored); ++links)
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+}
+
+// "m" of m-00001-of-00002.gguf: what the shards of a model have in common.
+std::string without_shard(std::string path) {
+  constexpr std::string_view pattern = "-#####-of-#####.gguf";
+  if (path.size() < pattern.size()) return path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = path[path.size() - pattern.size() + i];
+    if (pattern[i] == '#' ? c < '0' || c > '9' : c != pattern[i]) return path;
+  }
+  return path.substr(0, path.size() - pattern.size());
+}
+
+}  // namespace
+
 void keep_apart(const std::string& output, const char* flag, const std::string& other, const char* what) {
+  if (output.empty() || other.empty()) return;
   std::error_code ignored;  // of paths that do not exist
-  const bool same_name = std::filesystem::weakly_canonical(output, ignored) == std::filesystem::weakly_canonical(other, ignored);
-  if (!output.empty() && !other.empty() && (same_name || std::filesystem::equivalent(output, other, ignored)))
+  const std::filesystem::path to = place_of(output), from = place_of(other);
+  const bool in_folder =
+      std::filesystem::is_directory(from, ignored) && to.parent_path() == from && std::filesystem::exists(to, ignored);
+  if (to == from || in_folder || std::filesystem::equivalent(to, from, ignored) ||
+      (std::filesystem::exists(to, ignored) && without_shard(to.string()) == without_shard(from.string())))
     throw UsageError(concat(flag, " would overwrite ", what, ", ", other));
 }
 

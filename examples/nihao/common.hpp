@@ -95,7 +95,8 @@ struct SamplingFlags {
   void add(CLI::App& app);
 };
 
-/// Throws UsageError if `output`, which `flag` names, is `other` (by any path). Empty names are no files.
+/// Throws UsageError if `output`, which `flag` names, is `other` by any path, a file of that folder, or another of its shards.
+/// Empty names are no files.
 void keep_apart(const std::string& output, const char* flag, const std::string& other, const char* what);
 
 /// An option of numbers in [least, most] with commas between them; what `values` holds before is its default.

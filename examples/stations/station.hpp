@@ -61,7 +61,7 @@ template <nihao::Observer O>
 [[nodiscard]] inline std::string default_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  const std::string folder = cache != nullptr ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
+  const std::string folder = cache != nullptr && *cache != '\0' ? cache : std::string(home != nullptr ? home : ".") + "/.cache";
   return folder + "/nihao/smollm2-135m-q4_1.gguf";
 }
 

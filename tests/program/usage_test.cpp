@@ -126,6 +126,17 @@ TEST_CASE("an output does not overwrite the model or another output") {
   check_failure(logits({"--out", folder.path("m.gguf")}), 2, "--out would overwrite the model");
   check_failure(logits({"--states", folder.path("link")}), 2, "--states would overwrite the model");
   check_failure(logits({"--out", folder.path("new"), "--states", folder.path("./new")}), 2, "--states would overwrite --out");
+  std::filesystem::create_symlink("new", folder.path("dangling"));
+  check_failure(logits({"--out", folder.path("new"), "--states", folder.path("dangling")}), 2, "--states would overwrite --out");
+  // Every file of a model is one that must stay: the shards of a GGUF file, and what is in a folder.
+  std::ofstream(folder.path("s-00002-of-00002.gguf")) << "weights";
+  std::filesystem::create_directory(folder.path("hf"));
+  std::ofstream(folder.path("hf/model.safetensors")) << "weights";
+  const auto run = [&](const std::string& of, const std::string& out) {
+    return test::run({"logits", "--model", folder.path(of), "--ids", "1", "--out", folder.path(out)});
+  };
+  check_failure(run("s-00001-of-00002.gguf", "s-00002-of-00002.gguf"), 2, "--out would overwrite the model");
+  check_failure(run("hf", "hf/model.safetensors"), 2, "--out would overwrite the model");
   CHECK(logits({"--out", folder.path("new"), "--states", folder.path("other")}).status == 0);
   CHECK(std::filesystem::file_size(folder.path("m.gguf")) == std::filesystem::file_size(*model));
 }

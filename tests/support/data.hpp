@@ -33,7 +33,8 @@ inline std::optional<std::filesystem::path> model(const std::string& file) {
   namespace fs = std::filesystem;
   std::vector<fs::path> roots;
   if (const char* env = std::getenv("NIHAO_MODELS")) roots.emplace_back(env);
-  if (const char* env = std::getenv("XDG_CACHE_HOME")) roots.emplace_back(fs::path(env) / "nihao");
+  if (const char* env = std::getenv("XDG_CACHE_HOME"); env != nullptr && *env != '\0')
+    roots.emplace_back(fs::path(env) / "nihao");
   if (const char* env = std::getenv("HOME")) roots.emplace_back(fs::path(env) / ".cache" / "nihao");
   for (const fs::path& root : roots) {
     std::error_code ignored;
