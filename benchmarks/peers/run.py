@@ -2,14 +2,17 @@
 """nihao and its peers side by side on the same files, in one run.
 
     NIHAO_LLAMA_BENCH=.../llama-bench [NIHAO_IK_BENCH=.../llama-bench] \\
-        benchmarks/peers/run.py [--rounds 5] [--threads 1,2] [--json out.json] model.gguf...
+        benchmarks/peers/run.py [--rounds 5] [--threads 1,2] [-p 512] [-n 128] [--depth 2048] [--batch 4,8,16]
+                                [--json out.json] model.gguf...
 
 Speeds of one machine say little about another, and drift within an hour; ratios of rounds taken in turn do not. So each round runs
 every engine once for each test, one after the other, the order turned from round to round, and what is printed is the median of each
 engine and the ratio of the medians, with the range of the ratios within a round. Nothing else should run meanwhile.
 
-Tests: pp<P> reads a prompt of P tokens in one go, tg<N> makes N tokens one by one. Peers run with flash attention and f16 keys and
-values, their default batch, and their own warm-up; nihao with its defaults. The engines come from the environment, so that no path
+Tests: pp<P> reads a prompt of P tokens in one go, tg<N> makes N tokens one by one, tg<N>@d<D> with D tokens in the cache before, and
+tg<N>@b<B> for B sequences at once, all together (the peers' llama-batched-bench, beside their llama-bench, after 16 tokens each). Peers
+run with flash attention and f16 keys and values, their default batch, and their own warm-up; ik_llama.cpp twice, once with its run-time
+repacking; nihao with its defaults. The engines come from the environment, so that no path
 of a machine is in the repository; an engine that is not named is left out."""
 
 import argparse
@@ -44,24 +47,54 @@ class Nihao:
     def __init__(self, program):
         self.name, self.program = "nihao", program
 
-    def speeds(self, model, prompt, generate, threads):
-        """{test: tokens per second} of one round."""
-        rows = run_json([self.program, "bench", "--model", model, "-p", prompt, "-n", generate, "-t", threads, "-r", 1, "--json"])
+    def bench(self, model, plan, threads, *flags):
+        rows = run_json([self.program, "bench", "--model", model, "-t", threads, "-r", 1, "--json", *flags])
         return {row["test"]: float(row["tokens_per_s"]["median"]) for row in rows}
+
+    def speeds(self, model, plan, threads):
+        """{test: tokens per second} of one round."""
+        result = self.bench(model, plan, threads, "-p", plan.prompt, "-n", plan.generate)
+        if plan.depth:
+            result |= self.bench(model, plan, threads, "-p", 0, "-n", plan.generate, "-d", plan.depth)
+        for batch in plan.batch:
+            rows = self.bench(model, plan, threads, "-p", 0, "-n", plan.generate, "-d", 16, "-b", batch)
+            result[f"tg{plan.generate}@b{batch}"] = next(iter(rows.values()))
+        return result
 
 
 class LlamaBench:
     def __init__(self, name, program, extra):
         self.name, self.program, self.extra = name, program, extra
+        self.is_ik = name.startswith("ik")
 
-    def speeds(self, model, prompt, generate, threads):
-        rows = run_json([self.program, "-m", model, "-p", prompt, "-n", generate, "-t", threads, "-r", 1, "-fa", 1, "-o", "json",
-                         *self.extra])
+    def speeds(self, model, plan, threads):
+        deep = [] if not plan.depth else ["-gp", f"{plan.depth},{plan.generate}"] if self.is_ik else ["-d", f"0,{plan.depth}"]
+        rows = run_json([self.program, "-m", model, "-p", plan.prompt, "-n", plan.generate, "-t", threads, "-r", 1, "-fa", 1, "-o", "json",
+                         *deep, *self.extra])
         result = {}
         for row in rows:
-            test = f"pp{row['n_prompt']}" if int(row["n_prompt"]) else f"tg{row['n_gen']}"
-            result[test] = statistics.median(row["samples_ts"]) if row.get("samples_ts") else float(row["avg_ts"])
+            reading, making = int(row["n_prompt"]), int(row["n_gen"])
+            depth = int(row.get("n_depth", 0)) or (reading if reading and making else 0)
+            test = f"tg{making}" if making else f"pp{reading}"
+            speed = statistics.median(row["samples_ts"]) if row.get("samples_ts") else float(row["avg_ts"])
+            result[f"{test}@d{depth}" if depth else test] = speed
+        for batch in plan.batch:
+            result[f"tg{plan.generate}@b{batch}"] = self.batched(model, plan.generate, threads, batch)
         return result
+
+    def batched(self, model, generate, threads, batch):
+        program = pathlib.Path(self.program).with_name("llama-batched-bench")
+        form = [] if self.is_ik else ["--output-format", "jsonl"]
+        done = subprocess.run([program, "-m", model, "-t", str(threads), "-c", str(batch * (generate + 32)), "-npp", "16", "-ntg",
+                               str(generate), "-npl", str(batch), "-fa", "on" if not self.is_ik else "1", *form, *self.extra[:1]],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        for line in (done.stdout + done.stderr).split("\n"):
+            if line.startswith("{"):
+                return float(json.loads(line)["speed_tg"])
+            cells = [cell.strip() for cell in line.split("|")]
+            if len(cells) > 9 and cells[3] == str(batch):  # | PP | TG | B | N_KV | T_PP | S_PP | T_TG | S_TG | T | S |
+                return float(cells[8])
+        sys.exit(f"{program} left with {done.returncode} and no speed:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
 
 
 def main():
@@ -72,21 +105,27 @@ def main():
     options.add_argument("--threads", default="1,2", help="comma-separated")
     options.add_argument("-p", "--prompt", type=int, default=512)
     options.add_argument("-n", "--generate", type=int, default=128)
+    options.add_argument("--depth", type=int, default=0, help="also make tokens with so many in the cache")
+    options.add_argument("--batch", default="", help="also make tokens for so many sequences at once; comma-separated")
     options.add_argument("--nihao", default=root / "build" / "release" / "bin" / "nihao")
     options.add_argument("--json", metavar="FILE", help="write every round and the medians here")
     args = options.parse_args()
+    args.batch = [int(b) for b in args.batch.split(",") if b]
 
     engines = []
     if not pathlib.Path(args.nihao).is_file():
         sys.exit(f"{args.nihao} is not built: cmake --preset release && cmake --build --preset release")
     engines.append(Nihao(args.nihao))
-    for name, variable, extra in (("llama.cpp", "NIHAO_LLAMA_BENCH", []), ("ik_llama.cpp", "NIHAO_IK_BENCH", [])):
+    for name, variable, extra in (("llama.cpp", "NIHAO_LLAMA_BENCH", []), ("ik", "NIHAO_IK_BENCH", []),
+                                  ("ik repacked", "NIHAO_IK_BENCH", ["-rtr", "1"])):
         if os.environ.get(variable):
             engines.append(LlamaBench(name, os.environ[variable], extra))
     if len(engines) == 1:
         sys.exit("no peer: set NIHAO_LLAMA_BENCH to the path of a llama-bench")
 
     tests = [f"pp{args.prompt}", f"tg{args.generate}"]
+    tests += [f"tg{args.generate}@d{args.depth}"] if args.depth else []
+    tests += [f"tg{args.generate}@b{batch}" for batch in args.batch]
     print(f"{cpu_name()}, {os.cpu_count()} cores, {args.rounds} rounds, load average {os.getloadavg()[0]:.2f} at the start", flush=True)
     rows = []
     for model in args.models:
@@ -95,7 +134,7 @@ def main():
             for turn in range(args.rounds):
                 first = turn % len(engines)
                 for engine in engines[first:] + engines[:first]:
-                    speeds = engine.speeds(model, args.prompt, args.generate, threads)
+                    speeds = engine.speeds(model, args, threads)
                     for test in tests:
                         if test not in speeds:
                             sys.exit(f"{engine.name} did not report {test}: {sorted(speeds)}")
@@ -122,10 +161,10 @@ def main():
 def print_row(row, header):
     if header:
         columns = [f"{name:>12}" for name in row["median"]] + [f"{'nihao / ' + name:>26}" for name in row["ratio"]]
-        print(f"{'model':<34} {'t':>2} {'test':<7}" + "".join(columns))
+        print(f"{'model':<34} {'t':>2} {'test':<13}" + "".join(columns))
     speeds = "".join(f"{value:>12.1f}" for value in row["median"].values())
     ratios = "".join(f"{r['median']:>11.2f} ({r['min']:.2f} to {r['max']:.2f})".rjust(26) for r in row["ratio"].values())
-    print(f"{row['model']:<34} {row['threads']:>2} {row['test']:<7}{speeds}{ratios}", flush=True)
+    print(f"{row['model']:<34} {row['threads']:>2} {row['test']:<13}{speeds}{ratios}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,28 +11,29 @@
 
 namespace nihao {
 
-/// A team of `workers` threads, the caller being one of them. An operation costs two hand-overs of a cache line while the team
-/// spins (about 20 microseconds after the last operation), a futex wake after that. A worker that wakes late simply finds no task
-/// left: the caller never waits for a thread that has not started one.
+/// A team of `workers` threads, the caller being one of them. Each starts with an equal share of an operation's tasks in its own
+/// cache line, and takes from the others' ends when it is done: while nobody has to help, no line is written by two. A worker
+/// that wakes late finds its share taken: the caller never waits for a thread that has not started a task.
 ///
 /// Two threads that use the same team at once are both right: the second finds it busy and runs its tasks alone.
 class ThreadTeam final : public Executor {
  public:
   explicit ThreadTeam(int workers) {
-    members_ = std::make_unique<Member[]>(static_cast<std::size_t>(workers));
-    threads_.reserve(static_cast<std::size_t>(workers));
-    for (int i = 1; i < workers; ++i) {
-      members_[static_cast<std::size_t>(i)] = {this, i};
-      Thread thread(&ThreadTeam::enter, &members_[static_cast<std::size_t>(i)]);
-      if (thread.running()) threads_.push_back(std::move(thread));  // fewer threads give the same results, later
+    const auto wanted = static_cast<std::size_t>(workers < 1 ? 1 : workers);
+    members_ = std::make_unique<Member[]>(wanted);
+    threads_.reserve(wanted);
+    for (std::size_t i = 1; i < wanted; ++i) {
+      members_[i].team = this, members_[i].worker = static_cast<int>(i);
+      Thread thread(&ThreadTeam::enter, &members_[i]);
+      if (!thread.running()) break;  // fewer threads give the same results, later
+      threads_.push_back(std::move(thread));
     }
   }
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
   ~ThreadTeam() override {
     stop_.store(true, std::memory_order_relaxed);
-    ticket_.fetch_add(one_job, std::memory_order_release);
-    ticket_.notify_all();
+    publish(0);
   }
 
   [[nodiscard]] int workers() const noexcept override { return static_cast<int>(threads_.size()) + 1; }
@@ -44,26 +45,39 @@ class ThreadTeam final : public Executor {
     }
     task_ = task;
     count_ = static_cast<std::uint32_t>(count);
+    unit_ = (count_ + most_units - 1) / most_units;
+    const std::uint32_t units = (count_ + unit_ - 1) / unit_;
     done_.store(0, std::memory_order_relaxed);
-    const std::uint64_t job = (ticket_.load(std::memory_order_relaxed) & ~left_mask) + one_job;
-    ticket_.store(job | count_, std::memory_order_seq_cst);
-    if (parked_.load(std::memory_order_seq_cst) > 0) ticket_.notify_all();
-    work(job, 0);
-    for (int spins = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(count); ++spins) relax(spins);
+    publish(units);
+    work(job_, 0);
+    for (int spins = 0; done_.load(std::memory_order_acquire) != units; ++spins) relax(spins);
     busy_.store(false, std::memory_order_release);
   }
 
  private:
-  struct Member {
+  // What a worker has left of a job, in one word: the job's number, the first unit, the end. A unit is one task (more only where
+  // a job has more tasks than the fields can count). Taking one is a compare-and-swap of the word, so nobody can take one of a
+  // job that is over. What else belongs to a job may be read only by who has taken a unit of it.
+  struct Share {
+    std::uint32_t job;
+    std::uint16_t first, end;
+    explicit Share(std::uint64_t word) noexcept
+        : job(static_cast<std::uint32_t>(word >> 32)),
+          first(static_cast<std::uint16_t>(word >> 16)),
+          end(static_cast<std::uint16_t>(word)) {}
+    Share(std::uint32_t j, std::uint32_t f, std::uint32_t e) noexcept
+        : job(j), first(static_cast<std::uint16_t>(f)), end(static_cast<std::uint16_t>(e)) {}
+    [[nodiscard]] std::uint64_t word() const noexcept {
+      return std::uint64_t{job} << 32 | std::uint64_t{first} << 16 | std::uint64_t{end};
+    }
+  };
+  struct alignas(64) Member {
+    std::atomic<std::uint64_t> share{0};
     ThreadTeam* team = nullptr;
     int worker = 0;
   };
-  // The ticket: the job's number in the upper half, how many of its tasks nobody has taken in the lower. Taking a task is a
-  // compare-and-swap of both, so nobody can take a task of a job that is over. What else belongs to the job may be read only by
-  // who has taken a task of it: with none taken, the next job's may be there already.
-  static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t left_mask = one_job - 1;
-  static constexpr int spins_before_parking = 2000;
+  static constexpr std::uint32_t most_units = 65535;
+  static constexpr int spins_before_parking = 2000;  // some 20 microseconds
 
   static void relax(int spins) noexcept {
 #if defined(__x86_64__)
@@ -74,44 +88,72 @@ class ThreadTeam final : public Executor {
     if (spins > 20000) ::sched_yield();  // somebody else needs this core to get their task done
   }
 
-  void work(std::uint64_t job, int worker) noexcept {
-    for (std::uint64_t seen = ticket_.load(std::memory_order_acquire); (seen & ~left_mask) == job && (seen & left_mask) != 0;) {
-      if (!ticket_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-      task_(static_cast<int>(count_ - static_cast<std::uint32_t>(seen & left_mask)), worker);
-      done_.fetch_add(1, std::memory_order_acq_rel);
-      seen = ticket_.load(std::memory_order_acquire);
+  // Deals a new job's units out, to the threads first.
+  void publish(std::uint32_t units) noexcept {
+    ++job_;
+    const auto all = static_cast<std::uint32_t>(workers());
+    for (std::uint32_t i = all; i-- > 0;) {
+      const auto first = static_cast<std::uint32_t>(std::uint64_t{units} * i / all);
+      const auto end = static_cast<std::uint32_t>(std::uint64_t{units} * (i + 1) / all);
+      members_[i].share.store(Share(job_, first, end).word(), std::memory_order_seq_cst);
+    }
+    if (parked_.load(std::memory_order_seq_cst) > 0)
+      for (std::uint32_t i = 1; i < all; ++i) members_[i].share.notify_one();
+  }
+
+  // The number of the next unit of this member's share, or -1.
+  static std::int32_t take(Member& member, std::uint32_t job, bool own) noexcept {
+    std::uint64_t seen = member.share.load(std::memory_order_acquire);
+    while (true) {
+      Share left(seen);
+      if (left.job != job || left.first == left.end) return -1;
+      const std::int32_t taken = own ? left.first++ : --left.end;
+      if (member.share.compare_exchange_weak(seen, left.word(), std::memory_order_acq_rel, std::memory_order_acquire))
+        return taken;
     }
   }
 
+  void work(std::uint32_t job, int worker) noexcept {
+    std::uint32_t finished = 0;
+    const auto all = static_cast<std::size_t>(workers());
+    for (std::size_t i = 0; i < all; ++i) {
+      Member& from = members_[(static_cast<std::size_t>(worker) + i) % all];
+      for (std::int32_t unit; (unit = take(from, job, i == 0)) >= 0; ++finished) {
+        const std::uint32_t first = static_cast<std::uint32_t>(unit) * unit_;
+        const std::uint32_t end = first + unit_ < count_ ? first + unit_ : count_;
+        for (std::uint32_t task = first; task < end; ++task) task_(static_cast<int>(task), worker);
+      }
+    }
+    if (finished > 0) done_.fetch_add(finished, std::memory_order_acq_rel);
+  }
+
   static void* enter(void* argument) noexcept {
-    const Member& member = *static_cast<Member*>(argument);
-    member.team->serve(member.worker);
+    Member& member = *static_cast<Member*>(argument);
+    member.team->serve(member);
     return nullptr;
   }
 
-  void serve(int worker) noexcept {
-    std::uint64_t last = 0;
-    while (true) {
-      std::uint64_t seen = ticket_.load(std::memory_order_acquire);
-      for (int spins = 0; (seen & ~left_mask) == last && spins < spins_before_parking; ++spins) {
+  void serve(Member& member) noexcept {
+    for (std::uint32_t last = 0;;) {
+      std::uint64_t seen = member.share.load(std::memory_order_acquire);
+      for (int spins = 0; Share(seen).job == last && spins < spins_before_parking; ++spins) {
         relax(spins);
-        seen = ticket_.load(std::memory_order_acquire);
+        seen = member.share.load(std::memory_order_acquire);
       }
-      if ((seen & ~left_mask) == last) {
+      if (Share(seen).job == last) {
         parked_.fetch_add(1, std::memory_order_seq_cst);
-        ticket_.wait(seen, std::memory_order_seq_cst);  // returns at once if a job came in between
+        member.share.wait(seen, std::memory_order_seq_cst);  // returns at once if a job came in between
         parked_.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
       if (stop_.load(std::memory_order_relaxed)) return;
-      last = seen & ~left_mask;
-      work(last, worker);
+      last = Share(seen).job;
+      work(last, member.worker);
     }
   }
 
   FunctionRef<void(int, int)> task_;
-  alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  std::uint32_t count_ = 0;
+  std::uint32_t job_ = 0, count_ = 0, unit_ = 1;
   alignas(64) std::atomic<std::uint32_t> done_{0};
   alignas(64) std::atomic<int> parked_{0};
   std::atomic<bool> busy_{false}, stop_{false};

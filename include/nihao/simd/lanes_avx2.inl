@@ -125,6 +125,10 @@ NIHAO_ALWAYS_INLINE std::int32_t reduce_max(i32x16 a) noexcept {
 NIHAO_ALWAYS_INLINE u8x64 load_u8(const std::uint8_t* p) noexcept {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
 }
+NIHAO_ALWAYS_INLINE void store_u8(std::uint8_t* p, u8x64 a) noexcept {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), a.hi);
+}
 NIHAO_ALWAYS_INLINE u8x64 set1_u8(int x) noexcept {
   return {_mm256_set1_epi8(static_cast<char>(x)), _mm256_set1_epi8(static_cast<char>(x))};
 }

@@ -107,6 +107,7 @@ NIHAO_ALWAYS_INLINE std::int32_t reduce_max(i32x16 a) noexcept {
 }
 
 NIHAO_ALWAYS_INLINE u8x64 load_u8(const std::uint8_t* p) noexcept { return {_mm512_loadu_si512(p)}; }
+NIHAO_ALWAYS_INLINE void store_u8(std::uint8_t* p, u8x64 a) noexcept { _mm512_storeu_si512(p, a.v); }
 NIHAO_ALWAYS_INLINE u8x64 set1_u8(int x) noexcept { return {_mm512_set1_epi8(static_cast<char>(x))}; }
 NIHAO_ALWAYS_INLINE u8x64 bit_and(u8x64 a, u8x64 b) noexcept { return {_mm512_and_si512(a.v, b.v)}; }
 NIHAO_ALWAYS_INLINE u8x64 bit_or(u8x64 a, u8x64 b) noexcept { return {_mm512_or_si512(a.v, b.v)}; }

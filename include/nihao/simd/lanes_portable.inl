@@ -189,6 +189,7 @@ inline std::int32_t reduce_max(i32x16 a) noexcept {
 NIHAO_NOINLINE inline u8x64 load_u8(const std::uint8_t* p) noexcept {
   return each_byte([&](int i) { return p[i]; });
 }
+inline void store_u8(std::uint8_t* p, const u8x64& a) noexcept { std::memcpy(p, a.v, 64); }
 NIHAO_NOINLINE inline u8x64 set1_u8(int x) noexcept {
   return each_byte([&](int) { return x; });
 }

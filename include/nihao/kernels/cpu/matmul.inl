@@ -173,35 +173,42 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::siz
   }
 }
 
+// Row `row` of x's sum y to where it goes.
+NIHAO_ALWAYS_INLINE void write_sums(const TileOutput& out, std::size_t row, f32x16 bias, f32x16 y) noexcept {
+  const bool whole = out.lanes == 16;
+  const std::size_t second_part = row & (out.parts - 1);
+  float* to = out.data + (row >> (out.parts - 1)) * out.stride;
+  if (out.bias != nullptr && second_part == 0) y = add(y, bias);
+  if (out.accumulate || second_part != 0) y = add(whole ? load(to) : load(to, out.lanes), y);
+  if (whole) store(to, y);
+  else store(to, y, out.lanes);
+}
+NIHAO_ALWAYS_INLINE f32x16 bias_of(const TileOutput& out) noexcept {
+  return out.bias == nullptr ? zero() : out.lanes == 16 ? load(out.bias) : load(out.bias, out.lanes);
+}
+
 template <class F, int T, class X>
 NIHAO_NOINLINE void tile_tokens_block(const Tile<F>* w, const X& x, std::size_t first, const TileOutput& out) noexcept {
   f32x16 acc[T];
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) acc[t] = zero();
   tile_dot<F, T>(w, x, first, acc);
-  const bool whole = out.lanes == 16;
-  const f32x16 bias = out.bias == nullptr ? zero() : whole ? load(out.bias) : load(out.bias, out.lanes);
+  const f32x16 bias = bias_of(out);
   NIHAO_UNROLL
-  for (int t = 0; t < T; ++t) {
-    const std::size_t row = first + static_cast<std::size_t>(t), second_part = row & (out.parts - 1);
-    float* to = out.data + (row >> (out.parts - 1)) * out.stride;
-    f32x16 y = acc[t];
-    if (out.bias != nullptr && second_part == 0) y = add(y, bias);
-    if (out.accumulate || second_part != 0) y = add(whole ? load(to) : load(to, out.lanes), y);
-    if (whole) store(to, y);
-    else store(to, y, out.lanes);
-  }
+  for (int t = 0; t < T; ++t) write_sums(out, first + static_cast<std::size_t>(t), bias, acc[t]);
 }
 
-/// Rows [first, first + count) of x times the sixteen rows at w, to `out`.
+/// Rows [first, first + count) of x times the sixteen rows at w, to `out`. Formats of integers: for few rows (see
+/// expanded_tile.hpp).
 template <class F, class X>
 inline void matmul_tile(const Tile<F>* w, const X& x, std::size_t first, std::size_t count, const TileOutput& out) noexcept {
   const std::size_t end = first + count;
-  if constexpr (tile_tokens >= 8)
+  constexpr int most = F::block_size > 1 && tile_tokens > 4 ? 4 : tile_tokens;
+  if constexpr (most >= 8)
     for (; first + 8 <= end; first += 8) tile_tokens_block<F, 8>(w, x, first, out);
-  if constexpr (tile_tokens >= 4)
+  if constexpr (most >= 4)
     for (; first + 4 <= end; first += 4) tile_tokens_block<F, 4>(w, x, first, out);
-  if constexpr (tile_tokens >= 2)
+  if constexpr (most >= 2)
     for (; first + 2 <= end; first += 2) tile_tokens_block<F, 2>(w, x, first, out);
   for (; first < end; ++first) tile_tokens_block<F, 1>(w, x, first, out);
 }

@@ -1,23 +1,25 @@
-// One tile of a matmul, for a format and an instruction set known at run time: where the kernels are instantiated.
+// One or two tiles of a matmul, for a format and an instruction set known at run time: where the kernels are instantiated.
 #pragma once
 
 #include "../../format/quant.hpp"
+#include "expanded_tile.hpp"
 #include "matmul.hpp"
 #include "weight.hpp"
 
 namespace nihao {
 
-/// Sixteen rows of a weight times some tokens.
+/// Sixteen rows of a weight times some tokens, or twice sixteen.
 struct TileTask {
   const CpuWeight* weight;  ///< [rows, k]
   MatrixView<float> out;    ///< [tokens, rows]
   const float* bias;        ///< [rows] or null
   bool accumulate;
-  std::size_t tile;           ///< rows [16 tile, 16 tile + 16)
+  std::size_t tile;           ///< rows [16 tile, 16 (tile + tiles))
+  int tiles;                  ///< 1 to most_expanded_tiles; 1 in the exact mode and for float weights
   MatrixView<const float> x;  ///< [tokens, k]
   QuantizedRows quantized;    ///< the same, for formats that are multiplied as integers
   std::size_t first, count;   ///< tokens
-  float* scratch;             ///< exact mode: [k][16] floats
+  float* scratch;             ///< exact mode: [k][16] floats; else expanded_scratch()
 };
 
 namespace detail {
@@ -32,6 +34,18 @@ void matmul_tile_on(const Tile<F>* w, const X& x, std::size_t first, std::size_t
   else
 #endif
     return simd::portable::matmul_tile<F>(w, x, first, count, out);
+}
+// The same of matmul_expanded<F>.
+template <Isa isa, class F>
+void matmul_expanded_on(const Tile<F>* w, int tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
+                        const TileOutput* out, float* scratch) noexcept {
+#if NIHAO_X86
+  if constexpr (isa == Isa::avx512) return simd::avx512::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
+  else if constexpr (isa == Isa::avx_vnni) return simd::avx_vnni::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
+  else if constexpr (isa == Isa::avx2) return simd::avx2::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
+  else
+#endif
+    return simd::portable::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
 }
 
 // Row r of the matrix into column `lane` of a [k][16] tile of floats.
@@ -51,12 +65,14 @@ template <Isa isa, class Q>
 void matmul_one_tile(const TileTask& task) noexcept {
   const CpuWeight& w = *task.weight;
   const std::size_t row = task.tile * tile_rows;
-  TileOutput out{task.out.data() + row,
-                 task.out.stride(),
-                 static_cast<int>(std::min(tile_rows, w.rows - row)),
-                 task.bias == nullptr ? nullptr : task.bias + row,
-                 task.accumulate,
-                 1};
+  const auto output = [&](std::size_t first, std::size_t parts) {
+    return TileOutput{task.out.data() + first,
+                      task.out.stride(),
+                      static_cast<int>(std::min(tile_rows, w.rows - first)),
+                      task.bias == nullptr ? nullptr : task.bias + first,
+                      task.accumulate,
+                      parts};
+  };
   const FloatRows floats{task.x.data(), task.x.stride(), task.x.cols()};
   if (w.tiles == nullptr) {  // exact: the tile's rows as floats, side by side
     for (std::size_t r = 0; r < tile_rows; ++r) {
@@ -64,14 +80,20 @@ void matmul_one_tile(const TileTask& task) noexcept {
       else
         for (std::size_t i = 0; i < w.cols; ++i) task.scratch[i * tile_rows + r] = 0;
     }
-    return matmul_tile_on<isa, F32>(reinterpret_cast<const Tile<F32>*>(task.scratch), floats, task.first, task.count, out);
+    return matmul_tile_on<isa, F32>(reinterpret_cast<const Tile<F32>*>(task.scratch), floats, task.first, task.count,
+                                    output(row, 1));
   }
   Q::visit(w.format, [&]<class F>(F) {
     const auto* tiles = reinterpret_cast<const Tile<F>*>(w.tiles) + task.tile * (w.cols / F::block_size);
-    if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, out);
+    if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, output(row, 1));
     else {
-      out.parts = task.quantized.parts;
-      matmul_tile_on<isa, F>(tiles, task.quantized, task.first * out.parts, task.count * out.parts, out);
+      const QuantizedRows& x = task.quantized;
+      TileOutput outs[most_expanded_tiles];
+      for (int i = 0; i < task.tiles; ++i) outs[i] = output(row + static_cast<std::size_t>(i) * tile_rows, x.parts);
+      const std::size_t first = task.first * x.parts, count = task.count * x.parts, per_row = w.cols / F::block_size;
+      if (count > few_rows) return matmul_expanded_on<isa, F>(tiles, task.tiles, x, first, count, outs, task.scratch);
+      for (int i = 0; i < task.tiles; ++i)
+        matmul_tile_on<isa, F>(tiles + static_cast<std::size_t>(i) * per_row, x, first, count, outs[i]);
     }
   });
 }

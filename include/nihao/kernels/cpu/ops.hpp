@@ -27,7 +27,7 @@ class CpuScratch {
   [[nodiscard]] static Expected<CpuScratch> create(const Cpu& cpu, const ScratchShape& shape) {
     CpuScratch s;
     s.k_ = round_up(shape.max_cols, activation_block);
-    s.worker_floats_ = std::max(attention_scratch(shape.head_dim), cpu.exact() ? tile_rows * s.k_ : 0);
+    s.worker_floats_ = std::max(attention_scratch(shape.head_dim), cpu.exact() ? tile_rows * s.k_ : expanded_scratch());
     s.worker_floats_ = round_up<std::size_t>(s.worker_floats_, 16);
     const std::size_t splits = ceil_div(shape.max_positions, attention_split);
     s.partial_floats_ = splits > 1 ? splits * max_split_rows * shape.heads * attention_partial(shape.head_dim) : 0;
@@ -123,7 +123,9 @@ struct Ops<Cpu> {
     // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them.
     const std::size_t slab = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
     const std::size_t slabs = cpu.exact() ? 1 : ceil_div(tokens, slab);
-    const std::size_t each = std::max<std::size_t>(1, tiles * slabs / (static_cast<std::size_t>(cpu.workers()) * 16));
+    const std::size_t together = cpu.exact() || !any_quantized ? 1 : most_expanded_tiles;
+    const std::size_t each =
+        round_up(std::max<std::size_t>(1, tiles * slabs / (static_cast<std::size_t>(cpu.workers()) * 16)), together);
     const std::size_t tasks_per_slab = ceil_div(tiles, each);
     cpu.parallel(static_cast<int>(tasks_per_slab * slabs), [&](int task, int worker) {
       const std::size_t s = static_cast<std::size_t>(task) / tasks_per_slab,
@@ -133,9 +135,11 @@ struct Ops<Cpu> {
       for (const Job& job : jobs) {
         const std::size_t here = ceil_div<std::size_t>(job.weight->rows, tile_rows);
         const std::size_t from = std::max(first_tile, skipped), to = std::min(first_tile + each, skipped + here);
-        for (std::size_t tile = from; tile < to; ++tile)
-          matmul_one_tile<Q>(cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped, x, quantized, first,
-                                           count, scratch.worker(worker)});
+        const std::size_t step = format_info(job.weight->format).block_size > 1 ? together : 1;
+        for (std::size_t tile = from; tile < to; tile += step)
+          matmul_one_tile<Q>(
+              cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
+                            static_cast<int>(std::min(step, to - tile)), x, quantized, first, count, scratch.worker(worker)});
         skipped += here;
       }
     });

@@ -1,0 +1,198 @@
+// Expanding tiles, and the register tile that multiplies with them.
+namespace nihao::simd {
+inline namespace NIHAO_ABI {
+namespace NIHAO_ISA_NAMESPACE {
+
+inline constexpr int shared_tiles = tile_tokens >= 8 ? 2 : 1;                              // R: tiles of a register tile
+inline constexpr int shared_tokens = tile_tokens >= 8 ? 4 : tile_tokens >= 2 ? 2 : 1;  // T: tokens of it
+
+template <class F>
+inline constexpr ExpandedKind expanded_kind = signed_codes<F>                          ? ExpandedKind::signed_bytes
+                                              : requires(const Tile<F>& w) { w.m; }   ? ExpandedKind::with_minimum
+                                              : requires(const Tile<F>& w) { w.min; } ? ExpandedKind::with_minimum
+                                              : requires(const Tile<F>& w) { w.scale; } ? ExpandedKind::halves
+                                                                                        : ExpandedKind::scaled;
+
+template <class F, int B, int... S>
+NIHAO_ALWAYS_INLINE void expand_codes(const Tile<F>& w, std::size_t step, ExpandedBlock& to,
+                                      std::integer_sequence<int, S...>) noexcept {
+  (store_u8(to.codes[S], codes<B, S>(w, step)), ...);
+}
+template <class F, int B>
+NIHAO_ALWAYS_INLINE void expand_block(const Tile<F>& w, std::size_t step, ExpandedBlock& to) noexcept {
+  expand_codes<F, B>(w, step, to, std::make_integer_sequence<int, 8>());
+  const std::size_t b = step * step_blocks<F> + B;
+  if constexpr (requires { w.min; }) {
+    store(to.scale, mul(load(w.d), load(w.scale[b])));
+    store(to.second, mul(load(w.dmin), sub(zero(), load(w.min[b]))));
+  } else if constexpr (requires { w.scale; }) {
+    store(to.scale, mul(load(w.d), load(w.scale[2 * b])));
+    store(to.second, mul(load(w.d), load(w.scale[2 * b + 1])));
+  } else {
+    store(to.scale, load(w.d));
+    if constexpr (requires { w.m; }) store(to.second, load(w.m));
+  }
+}
+// `blocks` blocks of 32 from the tiles at w.
+template <class F>
+NIHAO_NOINLINE void expand_tiles(const Tile<F>* w, std::size_t blocks, ExpandedBlock* to) noexcept {
+  constexpr std::size_t in_tile = F::block_size / activation_block, in_step = step_blocks<F>;
+  for (std::size_t n = 0; n < blocks / in_tile; ++n)
+    for (std::size_t step = 0; step < in_tile / in_step; ++step, to += in_step) {
+      expand_block<F, 0>(w[n], step, to[0]);
+      if constexpr (in_step > 1) expand_block<F, 1>(w[n], step, to[1]);
+      if constexpr (in_step > 2) expand_block<F, 2>(w[n], step, to[2]), expand_block<F, 3>(w[n], step, to[3]);
+    }
+}
+
+// A panel of R tiles, and where its sums go.
+template <int R>
+struct Panel {
+  const ExpandedBlock* blocks[R];
+  std::size_t first, count;  // 32-blocks of a row
+  std::int32_t zero_point;
+  float* sums;  // [rows][R][16] of the panels before
+  bool is_first, is_last;
+  TileOutput out[R];
+};
+
+// to[r][t] += four groups of codes, from group First, times the activations of T tokens.
+template <ExpandedKind K, int First, int R, int T>
+NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std::size_t b, const std::int8_t* q, std::size_t k,
+                                         i32x16 (&to)[R][T]) noexcept {
+  NIHAO_UNROLL
+  for (int s = First; s < First + 4; ++s) {
+    u8x64 c[R];
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) c[r] = load_u8(w[r][b].codes[s]);
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) {
+      const std::int8_t* four = q + static_cast<std::size_t>(t) * k + 4 * s;
+      NIHAO_UNROLL
+      for (int r = 0; r < R; ++r) {
+        if constexpr (K == ExpandedKind::signed_bytes) to[r][t] = dot_s8(to[r][t], c[r], four);
+        else to[r][t] = dot_codes(to[r][t], c[r], four);
+      }
+    }
+  }
+}
+
+template <int R, int T>
+NIHAO_ALWAYS_INLINE void start_at(i32x16 (&dot)[R][T], int t, std::int32_t value) noexcept {
+  const i32x16 v = set1_i32(value);
+  NIHAO_UNROLL
+  for (int r = 0; r < R; ++r) dot[r][t] = v;
+}
+
+// acc[r][t] += dot[r][t] * (scale[r] * d[t])
+template <int R, int T>
+NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R][T], const f32x16 (&scale)[R], const float* d,
+                                      std::size_t stride) noexcept {
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) {
+    const f32x16 dt = set1(d[static_cast<std::size_t>(t) * stride]);
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][t] = fma(to_f32(dot[r][t]), mul(scale[r], dt), acc[r][t]);
+  }
+}
+
+// Rows [row, row + T) of x through one panel.
+template <ExpandedKind K, int R, int T>
+NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& x, std::size_t row, float* sums) noexcept {
+  f32x16 acc[R][T];
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) {
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][t] = panel.is_first ? zero() : load(sums + (t * R + r) * 16);
+  }
+  const std::size_t all = x.k / activation_block;
+  const std::int8_t* q = x.q + row * x.k + panel.first * activation_block;
+  const float* d = x.d + row * all + panel.first;
+  const float* d_sum = x.d_sum + row * all + panel.first;
+  const std::int32_t* sum = x.sum + 2 * (row * all + panel.first);
+  for (std::size_t b = 0; b < panel.count; ++b, q += activation_block, ++d, ++d_sum, sum += 2) {
+    i32x16 dot[R][T];
+    f32x16 scale[R], second[R];
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) {
+      scale[r] = load(panel.blocks[r][b].scale);
+      if constexpr (K == ExpandedKind::with_minimum || K == ExpandedKind::halves) second[r] = load(panel.blocks[r][b].second);
+    }
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) {
+      const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * all;
+      start_at(dot, t, K == ExpandedKind::with_minimum ? 0 : -panel.zero_point * (K == ExpandedKind::halves ? s[0] : s[0] + s[1]));
+    }
+    expanded_groups<K, 0>(panel.blocks, b, q, x.k, dot);
+    if constexpr (K == ExpandedKind::halves) {
+      add_products(acc, dot, scale, d, all);
+      NIHAO_UNROLL
+      for (int t = 0; t < T; ++t) start_at(dot, t, -panel.zero_point * sum[2 * static_cast<std::size_t>(t) * all + 1]);
+      expanded_groups<K, 4>(panel.blocks, b, q, x.k, dot);
+      add_products(acc, dot, second, d, all);
+    } else {
+      expanded_groups<K, 4>(panel.blocks, b, q, x.k, dot);
+      add_products(acc, dot, scale, d, all);
+    }
+    if constexpr (K == ExpandedKind::with_minimum) {
+      NIHAO_UNROLL
+      for (int t = 0; t < T; ++t) {
+        const f32x16 s = set1(d_sum[static_cast<std::size_t>(t) * all]);
+        NIHAO_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][t] = fma(second[r], s, acc[r][t]);
+      }
+    }
+  }
+  NIHAO_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const f32x16 bias = bias_of(panel.out[r]);
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) {
+      if (!panel.is_last) store(sums + (t * R + r) * 16, acc[r][t]);
+      else if (panel.out[r].lanes > 0) write_sums(panel.out[r], row + static_cast<std::size_t>(t), bias, acc[r][t]);
+    }
+  }
+}
+
+template <ExpandedKind K, int R>
+inline void expanded_rows_of(const Panel<R>& panel, const QuantizedRows& x, std::size_t first, std::size_t count) noexcept {
+  std::size_t i = 0;
+  const auto sums = [&](std::size_t n) { return panel.sums + n * R * 16; };
+  for (; i + shared_tokens <= count; i += shared_tokens) expanded_tokens<K, R, shared_tokens>(panel, x, first + i, sums(i));
+  if constexpr (shared_tokens > 2)
+    if (i + 2 <= count) expanded_tokens<K, R, 2>(panel, x, first + i, sums(i)), i += 2;
+  if (i < count) expanded_tokens<K, R, 1>(panel, x, first + i, sums(i));
+}
+
+/// Rows [first, first + count) of x times `tiles` (1 or 2) tiles at w, whose columns go to out[0] and out[1]. scratch:
+/// expanded_scratch() floats; count <= expanded_rows if x has more columns than a panel.
+template <class F>
+inline void matmul_expanded(const Tile<F>* w, int tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
+                            const TileOutput* out, float* scratch) noexcept {
+  const std::size_t blocks = x.k / activation_block, per_block = F::block_size / activation_block;
+  for (int done = 0; done < tiles; done += shared_tiles) {
+    const int here = tiles - done < shared_tiles ? tiles - done : shared_tiles;
+    Panel<shared_tiles> panel;
+    auto* expanded = reinterpret_cast<ExpandedBlock*>(scratch);
+    panel.sums = reinterpret_cast<float*>(expanded + shared_tiles * expanded_panel);
+    panel.zero_point = zero_point<F>;
+    for (int r = 0; r < shared_tiles; ++r) {
+      panel.blocks[r] = expanded + (r < here ? r : 0) * expanded_panel;
+      panel.out[r] = out[r < here ? done + r : done];
+      if (r >= here) panel.out[r].lanes = 0;  // a tile without a neighbour is multiplied twice, and written once
+    }
+    for (panel.first = 0; panel.first < blocks; panel.first += expanded_panel) {
+      panel.count = blocks - panel.first < expanded_panel ? blocks - panel.first : expanded_panel;
+      panel.is_first = panel.first == 0;
+      panel.is_last = panel.first + panel.count == blocks;
+      for (int r = 0; r < here; ++r)
+        expand_tiles<F>(w + (static_cast<std::size_t>(done + r) * blocks + panel.first) / per_block, panel.count,
+                        expanded + r * expanded_panel);
+      expanded_rows_of<expanded_kind<F>>(panel, x, first, count);
+    }
+  }
+}
+
+}  // namespace NIHAO_ISA_NAMESPACE
+}  // namespace NIHAO_ABI
+}  // namespace nihao::simd
