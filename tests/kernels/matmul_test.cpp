@@ -83,6 +83,36 @@ TEST_CASE("a token's product has the same bits alone and among others, on one th
   }
 }
 
+TEST_CASE("many tokens have the bits that each has alone, over panels, a tile without a neighbour and rows past the last") {
+  constexpr std::size_t rows = 37, cols = 2304, tokens = 31;  // 72 blocks of 32: more than a panel; 31 = 7 * 4 + 2 + 1
+  static_assert(tokens > few_rows && cols / activation_block > expanded_panel && ceil_div(rows, tile_rows) % 2 == 1);
+  const std::vector<float> x = test::random_floats(tokens * cols, 8), bias = test::random_floats(rows, 9);
+  for (const FormatId format : all_formats) {
+    CAPTURE(format_info(format).name);
+    const auto stored = test::random_weights(format, rows, cols, 4);
+    const auto expected = by_definition(format, stored, rows, cols, x, tokens);
+    std::vector<float> first;
+    for (const Isa isa : all_isas) {
+      if (!cpu_supports(isa)) continue;
+      CAPTURE(to_string(isa));
+      const Cpu cpu = Cpu::create({.threads = 2, .isa = isa}).value();
+      const auto together = multiply(cpu, format, stored, rows, cols, x, tokens);
+      CHECK(relative_error(together, expected) < (format_info(format).block_size == 1 ? 1e-6 : 0.012));
+      if (first.empty()) first = together;
+      CHECK(together == first);
+      const auto fine = multiply(cpu, format, stored, rows, cols, x, tokens, bias.data(), true, InputPrecision::fine);
+      for (const std::size_t t : {0, 3, 27, 28, 29, 30}) {
+        const std::vector<float> one(x.begin() + static_cast<std::ptrdiff_t>(t * cols),
+                                     x.begin() + static_cast<std::ptrdiff_t>((t + 1) * cols));
+        const auto alone = multiply(cpu, format, stored, rows, cols, one, 1);
+        CHECK(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(t * rows)));
+        const auto fine_alone = multiply(cpu, format, stored, rows, cols, one, 1, bias.data(), true, InputPrecision::fine);
+        CHECK(std::equal(fine_alone.begin(), fine_alone.end(), fine.begin() + static_cast<std::ptrdiff_t>(t * rows)));
+      }
+    }
+  }
+}
+
 TEST_CASE("a fine input is a hundred times nearer to the definition, with equal bits on every set, alone and among others") {
   constexpr std::size_t rows = 37, cols = 512, tokens = 11;
   const std::vector<float> x = test::random_floats(tokens * cols, 7), bias = test::random_floats(rows, 9);

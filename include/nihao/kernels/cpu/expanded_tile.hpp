@@ -1,7 +1,7 @@
 // Tiles for many tokens: a format's codes are unpacked once into bytes, and all tokens of a slab multiply with those.
 //
-// The arithmetic is that of matmul.inl, step by step, so one token and many have the same bits: an exact integer sum a block, times
-// its scales as floats, in the order of the blocks. What differs is the register tile. Two tiles of sixteen rows share each
+// The arithmetic is that of matmul.inl, step by step, so one token and many have the same bits: an exact integer sum a block,
+// times its scales as floats, in the order of the blocks. What differs is the register tile. Two tiles of sixteen rows share each
 // broadcast of four activations, for the load ports limit a kernel that broadcasts one for every dot product.
 #pragma once
 
@@ -24,10 +24,10 @@ enum class ExpandedKind : std::uint8_t {
   signed_bytes,  ///< scale * codes, which are signed
 };
 
-inline constexpr std::size_t expanded_panel = 64;       ///< blocks of a row that are expanded at a time: 80 KiB for two tiles
-inline constexpr std::size_t expanded_rows = 256;       ///< rows of x whose sums wait for the next panel
-inline constexpr std::size_t most_expanded_tiles = 2;   ///< tiles that share a broadcast
-inline constexpr std::size_t few_rows = 23;             ///< rows of x for which nothing is expanded
+inline constexpr std::size_t expanded_panel = 64;      ///< blocks of a row that are expanded at a time: 80 KiB for two tiles
+inline constexpr std::size_t expanded_rows = 256;      ///< rows of x whose sums wait for the next panel
+inline constexpr std::size_t most_expanded_tiles = 2;  ///< tiles that share a broadcast
+inline constexpr std::size_t few_rows = 23;            ///< rows of x for which nothing is expanded
 
 /// Floats that one worker needs.
 [[nodiscard]] constexpr std::size_t expanded_scratch() noexcept {

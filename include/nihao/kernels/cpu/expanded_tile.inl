@@ -3,13 +3,13 @@ namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {
 
-inline constexpr int shared_tiles = tile_tokens >= 8 ? 2 : 1;                              // R: tiles of a register tile
+inline constexpr int shared_tiles = tile_tokens >= 8 ? 2 : 1;                          // R: tiles of a register tile
 inline constexpr int shared_tokens = tile_tokens >= 8 ? 4 : tile_tokens >= 2 ? 2 : 1;  // T: tokens of it
 
 template <class F>
-inline constexpr ExpandedKind expanded_kind = signed_codes<F>                          ? ExpandedKind::signed_bytes
-                                              : requires(const Tile<F>& w) { w.m; }   ? ExpandedKind::with_minimum
-                                              : requires(const Tile<F>& w) { w.min; } ? ExpandedKind::with_minimum
+inline constexpr ExpandedKind expanded_kind = signed_codes<F>                           ? ExpandedKind::signed_bytes
+                                              : requires(const Tile<F>& w) { w.m; }     ? ExpandedKind::with_minimum
+                                              : requires(const Tile<F>& w) { w.min; }   ? ExpandedKind::with_minimum
                                               : requires(const Tile<F>& w) { w.scale; } ? ExpandedKind::halves
                                                                                         : ExpandedKind::scaled;
 
@@ -121,7 +121,8 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
       const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * all;
-      start_at(dot, t, K == ExpandedKind::with_minimum ? 0 : -panel.zero_point * (K == ExpandedKind::halves ? s[0] : s[0] + s[1]));
+      start_at(dot, t,
+               K == ExpandedKind::with_minimum ? 0 : -panel.zero_point * (K == ExpandedKind::halves ? s[0] : s[0] + s[1]));
     }
     expanded_groups<K, 0>(panel.blocks, b, q, x.k, dot);
     if constexpr (K == ExpandedKind::halves) {
@@ -167,16 +168,17 @@ inline void expanded_rows_of(const Panel<R>& panel, const QuantizedRows& x, std:
 /// Rows [first, first + count) of x times `tiles` (1 or 2) tiles at w, whose columns go to out[0] and out[1]. scratch:
 /// expanded_scratch() floats; count <= expanded_rows if x has more columns than a panel.
 template <class F>
-inline void matmul_expanded(const Tile<F>* w, int tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
+inline void matmul_expanded(const Tile<F>* w, std::size_t tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
                             const TileOutput* out, float* scratch) noexcept {
   const std::size_t blocks = x.k / activation_block, per_block = F::block_size / activation_block;
-  for (int done = 0; done < tiles; done += shared_tiles) {
-    const int here = tiles - done < shared_tiles ? tiles - done : shared_tiles;
+  constexpr std::size_t most = shared_tiles;
+  for (std::size_t done = 0; done < tiles; done += most) {
+    const std::size_t here = tiles - done < most ? tiles - done : most;
     Panel<shared_tiles> panel;
     auto* expanded = reinterpret_cast<ExpandedBlock*>(scratch);
-    panel.sums = reinterpret_cast<float*>(expanded + shared_tiles * expanded_panel);
+    panel.sums = reinterpret_cast<float*>(expanded + most * expanded_panel);
     panel.zero_point = zero_point<F>;
-    for (int r = 0; r < shared_tiles; ++r) {
+    for (std::size_t r = 0; r < most; ++r) {
       panel.blocks[r] = expanded + (r < here ? r : 0) * expanded_panel;
       panel.out[r] = out[r < here ? done + r : done];
       if (r >= here) panel.out[r].lanes = 0;  // a tile without a neighbour is multiplied twice, and written once
@@ -185,9 +187,8 @@ inline void matmul_expanded(const Tile<F>* w, int tiles, const QuantizedRows& x,
       panel.count = blocks - panel.first < expanded_panel ? blocks - panel.first : expanded_panel;
       panel.is_first = panel.first == 0;
       panel.is_last = panel.first + panel.count == blocks;
-      for (int r = 0; r < here; ++r)
-        expand_tiles<F>(w + (static_cast<std::size_t>(done + r) * blocks + panel.first) / per_block, panel.count,
-                        expanded + r * expanded_panel);
+      for (std::size_t r = 0; r < here; ++r)
+        expand_tiles<F>(w + ((done + r) * blocks + panel.first) / per_block, panel.count, expanded + r * expanded_panel);
       expanded_rows_of<expanded_kind<F>>(panel, x, first, count);
     }
   }

@@ -15,7 +15,7 @@ struct TileTask {
   const float* bias;        ///< [rows] or null
   bool accumulate;
   std::size_t tile;           ///< rows [16 tile, 16 (tile + tiles))
-  int tiles;                  ///< 1 to most_expanded_tiles; 1 in the exact mode and for float weights
+  std::size_t tiles;          ///< 1 to most_expanded_tiles; 1 in the exact mode and for float weights
   MatrixView<const float> x;  ///< [tokens, k]
   QuantizedRows quantized;    ///< the same, for formats that are multiplied as integers
   std::size_t first, count;   ///< tokens
@@ -37,7 +37,7 @@ void matmul_tile_on(const Tile<F>* w, const X& x, std::size_t first, std::size_t
 }
 // The same of matmul_expanded<F>.
 template <Isa isa, class F>
-void matmul_expanded_on(const Tile<F>* w, int tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
+void matmul_expanded_on(const Tile<F>* w, std::size_t tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
                         const TileOutput* out, float* scratch) noexcept {
 #if NIHAO_X86
   if constexpr (isa == Isa::avx512) return simd::avx512::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
@@ -89,11 +89,10 @@ void matmul_one_tile(const TileTask& task) noexcept {
     else {
       const QuantizedRows& x = task.quantized;
       TileOutput outs[most_expanded_tiles];
-      for (int i = 0; i < task.tiles; ++i) outs[i] = output(row + static_cast<std::size_t>(i) * tile_rows, x.parts);
+      for (std::size_t i = 0; i < task.tiles; ++i) outs[i] = output(row + i * tile_rows, x.parts);
       const std::size_t first = task.first * x.parts, count = task.count * x.parts, per_row = w.cols / F::block_size;
       if (count > few_rows) return matmul_expanded_on<isa, F>(tiles, task.tiles, x, first, count, outs, task.scratch);
-      for (int i = 0; i < task.tiles; ++i)
-        matmul_tile_on<isa, F>(tiles + static_cast<std::size_t>(i) * per_row, x, first, count, outs[i]);
+      for (std::size_t i = 0; i < task.tiles; ++i) matmul_tile_on<isa, F>(tiles + i * per_row, x, first, count, outs[i]);
     }
   });
 }

@@ -137,9 +137,8 @@ struct Ops<Cpu> {
         const std::size_t from = std::max(first_tile, skipped), to = std::min(first_tile + each, skipped + here);
         const std::size_t step = format_info(job.weight->format).block_size > 1 ? together : 1;
         for (std::size_t tile = from; tile < to; tile += step)
-          matmul_one_tile<Q>(
-              cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
-                            static_cast<int>(std::min(step, to - tile)), x, quantized, first, count, scratch.worker(worker)});
+          matmul_one_tile<Q>(cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
+                                           std::min(step, to - tile), x, quantized, first, count, scratch.worker(worker)});
         skipped += here;
       }
     });
