@@ -101,7 +101,8 @@ TEST_CASE("many tokens have the bits that each has alone, over panels, a tile wi
       if (first.empty()) first = together;
       CHECK(together == first);
       const auto fine = multiply(cpu, format, stored, rows, cols, x, tokens, bias.data(), true, InputPrecision::fine);
-      for (const std::size_t t : {0, 3, 27, 28, 29, 30}) {
+      constexpr std::size_t some[] = {0, 3, 27, 28, 29, 30};
+      for (const std::size_t t : some) {
         const std::vector<float> one(x.begin() + static_cast<std::ptrdiff_t>(t * cols),
                                      x.begin() + static_cast<std::ptrdiff_t>((t + 1) * cols));
         const auto alone = multiply(cpu, format, stored, rows, cols, one, 1);
