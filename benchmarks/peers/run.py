@@ -23,6 +23,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -47,17 +48,17 @@ class Nihao:
     def __init__(self, program):
         self.name, self.program = "nihao", program
 
-    def bench(self, model, plan, threads, *flags):
+    def bench(self, model, threads, *flags):
         rows = run_json([self.program, "bench", "--model", model, "-t", threads, "-r", 1, "--json", *flags])
         return {row["test"]: float(row["tokens_per_s"]["median"]) for row in rows}
 
     def speeds(self, model, plan, threads):
         """{test: tokens per second} of one round."""
-        result = self.bench(model, plan, threads, "-p", plan.prompt, "-n", plan.generate)
+        result = self.bench(model, threads, "-p", plan.prompt, "-n", plan.generate)
         if plan.depth:
-            result |= self.bench(model, plan, threads, "-p", 0, "-n", plan.generate, "-d", plan.depth)
+            result |= self.bench(model, threads, "-p", 0, "-n", plan.generate, "-d", plan.depth)
         for batch in plan.batch:
-            rows = self.bench(model, plan, threads, "-p", 0, "-n", plan.generate, "-d", 16, "-b", batch)
+            rows = self.bench(model, threads, "-p", 0, "-n", plan.generate, "-d", 16, "-b", batch)
             result[f"tg{plan.generate}@b{batch}"] = next(iter(rows.values()))
         return result
 
@@ -85,9 +86,11 @@ class LlamaBench:
     def batched(self, model, generate, threads, batch):
         program = pathlib.Path(self.program).with_name("llama-batched-bench")
         form = [] if self.is_ik else ["--output-format", "jsonl"]
-        done = subprocess.run([program, "-m", model, "-t", str(threads), "-c", str(batch * (generate + 32)), "-npp", "16", "-ntg",
-                               str(generate), "-npl", str(batch), "-fa", "on" if not self.is_ik else "1", *form, *self.extra[:1]],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        # In a folder of its own: llama-batched-bench may leave a log where it runs.
+        with tempfile.TemporaryDirectory() as scratch:
+            done = subprocess.run([program.resolve(), "-m", pathlib.Path(model).resolve(), "-t", str(threads), "-c", str(batch * (generate + 32)), "-npp", "16", "-ntg",
+                                   str(generate), "-npl", str(batch), "-fa", "1" if self.is_ik else "on", *form, *self.extra[:1]],
+                                  cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         for line in (done.stdout + done.stderr).split("\n"):
             if line.startswith("{"):
                 return float(json.loads(line)["speed_tg"])

@@ -176,14 +176,14 @@ void add_bench(Commands& commands) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& app = commands.add("bench", "Speed, and what bounds it", [flags] { return bench(*flags); });
   flags->model.add_common(app);
-  const auto list = [&]<class T>(const char* name, std::vector<T>& values, const char* description, T least, T most) {
-    add_list(app, name, "N,...", values, description, least, most);
+  const auto list = [&]<class T>(const char* name, std::vector<T>& values, const char* description, int least, int most) {
+    add_list(app, name, "N,...", values, description, static_cast<T>(least), static_cast<T>(most));
   };
-  constexpr std::size_t most_positions = 1 << 24;
-  list("-p", flags->prompts, "pp: tokens of the prompt; 0: none", std::size_t{0}, most_positions);
-  list("-n", flags->tokens, "tg: tokens to make, one after the other; 0: none", std::size_t{0}, most_positions);
-  list("-d,--depth", flags->depths, "tokens that are in the cache before", std::size_t{0}, most_positions);
-  list("-b,--batch", flags->batches, "tg: sequences that make tokens at once", std::size_t{1}, std::size_t{1} << 12);
+  constexpr int most_positions = 1 << 24;
+  list("-p", flags->prompts, "pp: tokens of the prompt; 0: none", 0, most_positions);
+  list("-n", flags->tokens, "tg: tokens to make, one after the other; 0: none", 0, most_positions);
+  list("-d,--depth", flags->depths, "tokens that are in the cache before", 0, most_positions);
+  list("-b,--batch", flags->batches, "tg: sequences that make tokens at once", 1, 1 << 12);
   list("-t,--threads", flags->threads, "threads (default: all)", 1, Cpu::max_threads);
   app.add_option("-r", flags->repetitions, "how often each is timed, after one run that is not")
       ->type_name("N")

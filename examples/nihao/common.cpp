@@ -1,5 +1,8 @@
 #include "common.hpp"
 
+#include <nihao/base/platform.hpp>
+#include <nihao/files/gguf_shard_name.hpp>
+
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -61,22 +64,16 @@ ContextOptions ModelFlags::context_options() const {
 namespace {
 
 // Where a file is or would be written: links are followed, also those that lead to nothing yet.
-std::filesystem::path place_of(std::filesystem::path path) {
+std::filesystem::path place_of(const std::string& path) {
   std::error_code ignored;
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, ignored); ++links)
-    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+  const std::string file = detail::follow_links(path);
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(file.empty() ? path : file, ignored), ignored);
 }
 
 // "m" of m-00001-of-00002.gguf: what the shards of a model have in common.
-std::string without_shard(std::string path) {
-  constexpr std::string_view pattern = "-#####-of-#####.gguf";
-  if (path.size() < pattern.size()) return path;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char c = path[path.size() - pattern.size() + i];
-    if (pattern[i] == '#' ? c < '0' || c > '9' : c != pattern[i]) return path;
-  }
-  return path.substr(0, path.size() - pattern.size());
+std::string without_shard(const std::string& path) {
+  const auto shard = GgufShardName::from(path);
+  return shard ? shard->prefix : path;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "../base/platform.hpp"
 #include "../format/registry.hpp"
 #include "ggml_types.hpp"
+#include "gguf_shard_name.hpp"
 #include "gguf_value.hpp"
 #include "tensor_file.hpp"
 
@@ -64,7 +65,7 @@ class Gguf {
       parts.push_back(std::move(first));
       return assemble(std::move(parts), {&path, 1}, std::move(files));
     }
-    const auto name = ShardName::from(path);
+    const auto name = GgufShardName::from(path);
     if (!name || name->count != split.count || name->number != split.number + 1) {
       return Error{ErrorCode::mismatch,
                    concat("the file says that it is shard ", split.number + 1, " of ", split.count,
@@ -195,36 +196,6 @@ class Gguf {
         return Error{ErrorCode::malformed, concat("split.no is ", out.number, ", of ", out.count, " shards"), std::string(file)};
       }
       return out;
-    }
-  };
-
-  /// name-00001-of-00003.gguf, taken apart.
-  struct ShardName {
-    std::string prefix;
-    std::uint32_t number, count;
-
-    static std::optional<ShardName> from(std::string_view path) {
-      constexpr std::string_view pattern = "-#####-of-#####.gguf";
-      if (path.size() <= pattern.size()) return std::nullopt;
-      const std::string_view tail = path.substr(path.size() - pattern.size());
-      std::uint32_t numbers[2] = {0, 0};
-      for (std::size_t i = 0; i < pattern.size(); ++i) {
-        if (pattern[i] != '#') {
-          if (tail[i] != pattern[i]) return std::nullopt;
-        } else {
-          if (tail[i] < '0' || tail[i] > '9') return std::nullopt;
-          std::uint32_t& number = numbers[i < 6 ? 0 : 1];
-          number = number * 10 + static_cast<std::uint32_t>(tail[i] - '0');
-        }
-      }
-      return ShardName{std::string(path.substr(0, path.size() - pattern.size())), numbers[0], numbers[1]};
-    }
-    [[nodiscard]] std::string path(std::uint32_t i) const {
-      const auto five = [](std::uint32_t n) {
-        const std::string digits = concat(n);
-        return std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits;
-      };
-      return concat(prefix, "-", five(i), "-of-", five(count), ".gguf");
     }
   };
 

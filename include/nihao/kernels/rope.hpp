@@ -40,8 +40,10 @@ struct RopeParams {
   friend bool operator==(const RopeParams&, const RopeParams&) = default;
 };
 
-/// What yarn multiplies cos and sin by, unless a file says otherwise: arXiv:2309.00071, section 3.4.
-[[nodiscard]] inline double yarn_magnitude(double factor) noexcept { return factor > 1 ? 0.1 * std::log(factor) + 1.0 : 1.0; }
+/// What yarn multiplies cos and sin by, unless a file says otherwise: arXiv:2309.00071, section 3.4. `mscale` is DeepSeek's.
+[[nodiscard]] inline double yarn_magnitude(double factor, double mscale = 1.0) noexcept {
+  return factor > 1 ? 0.1 * mscale * std::log(factor) + 1.0 : 1.0;
+}
 
 /// The frequency of each pair, and the factor of cos and sin.
 struct RopeFrequencies {

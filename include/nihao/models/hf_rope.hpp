@@ -86,8 +86,9 @@ struct HfRopeKeys {
       return Error{ErrorCode::unsupported, "it is false, and the ramp is cut at whole dimensions here", at("truncate")};
     NIHAO_TRY(const double mscale, number_or("mscale", 0.0));
     NIHAO_TRY(const double mscale_all, number_or("mscale_all_dim", 0.0));
-    const auto magnitude = [&](double m) { return rope.factor > 1 ? 0.1 * m * std::log(rope.factor) + 1.0 : 1.0; };
-    const double by_default = mscale != 0 && mscale_all != 0 ? magnitude(mscale) / magnitude(mscale_all) : magnitude(1.0);
+    const double by_default = mscale != 0 && mscale_all != 0
+                                  ? yarn_magnitude(rope.factor, mscale) / yarn_magnitude(rope.factor, mscale_all)
+                                  : yarn_magnitude(rope.factor);
     NIHAO_TRY(rope.attention_factor, number_or("attention_factor", by_default));
     if (!(rope.attention_factor > 0))
       return Error{ErrorCode::malformed, concat("it is ", rope.attention_factor), at("attention_factor")};
