@@ -1,6 +1,6 @@
 // C09, attention and the online softmax: a query is compared with every key before it, the scores become shares of 1, and the
 // values are mixed in those shares. One pass over the keys is enough, with three running numbers. Read: kernels/attention.hpp
-// (the definition), kernels/cpu/attention.hpp and .inl (the kernel).
+// (the definition), kernels/cpu/attention.hpp and .inl (the kernel), trace/recorder.hpp (who watches it).
 #include "station.hpp"
 
 #include <nihao/kernels/cpu/attention.hpp>
@@ -8,6 +8,30 @@
 #include <cmath>
 
 namespace {
+
+/// A longer text, of which the recorder keeps what the kernel's softmax was after each tile.
+nihao::Expected<void> tell_tiles(const station::Model& m) {
+  std::string text;
+  for (int i = 1; i <= 25; ++i) text += fmt::format("{} times {} is {}. {}\n", i, i, i * i, station::prompt);
+  NIHAO_TRY(const auto ids, m.tokenizer().encode(text));
+  station::Kept kept{nihao::Recorder({.attention_tiles = true})};
+  const nihao::ObserverRef observer(kept);
+  NIHAO_TRY(const auto context, m.model.context({.positions = 1024}));
+  const nihao::SequenceTokens all{0, ids};
+  NIHAO_CHECK(context->step(std::span(&all, 1), &observer));
+  const auto tiles = kept.at("attn_tiles", 0);  // [heads * tokens, tiles * 3]
+  const std::size_t t = ids.size() - 1, head = 0;
+  fmt::print(
+      "\n6. The kernel itself, {} positions at a time, on a text of {} tokens: its m, l and correction for the last token,\n"
+      "   layer 0, head {}. Every {} positions a row starts anew; the parts are merged in the same way.\n",
+      nihao::attention_tile, ids.size(), head, nihao::attention_split);
+  for (std::size_t tile = 0; 3 * tile < tiles.cols(); ++tile) {
+    const auto state = tiles.row(head * ids.size() + t).subspan(3 * tile, 3);
+    fmt::print("    to p = {:3}   m = {:8.4f}   l = {:9.4f}   correction {:.4f}\n",
+               std::min((tile + 1) * nihao::attention_tile, ids.size()) - 1, state[0], state[1], state[2]);
+  }
+  return {};
+}
 
 nihao::Expected<void> tell(const station::Model& m) {
   const nihao::Config& c = m.config();
@@ -76,6 +100,7 @@ nihao::Expected<void> tell(const station::Model& m) {
     for (const double s : shares) fmt::print("{:7.1f}", 100 * s / sum_of_row);
     fmt::print("\n");
   }
+  NIHAO_CHECK(tell_tiles(m));
   if (!(worst < 1e-4)) return nihao::Error{nihao::ErrorCode::mismatch, "the softmax by hand and the kernel disagree"};
   return {};
 }

@@ -274,3 +274,79 @@ TEST_CASE("a value that is not finite reaches the rows that see it, and no other
         }
       }
 }
+
+TEST_CASE(
+    "the tiles of a row are the kernel's online softmax: its maxima, denominators and corrections, with equal bits on every "
+    "set") {
+  struct Case {
+    std::uint32_t heads, kv_heads, head_dim, window;
+    std::size_t length;
+  };
+  for (const Case& c :
+       {Case{4, 2, 16, 0, 150}, {3, 1, 20, 40, 200}, {2, 1, 24, 0, 1100}, {2, 1, 16, 513, 1100}, {70, 1, 8, 0, 65}}) {
+    const AttentionShape shape = shape_of(c.heads, c.kv_heads, c.head_dim, c.window);
+    const Sequence s(shape, c.length, c.heads);
+    Layer layer(cpu(1), shape, KvType::f16, c.length);
+    const auto out = layer.attend(s, 0, c.length);
+    const std::size_t group = c.heads / c.kv_heads, d = c.head_dim, width = c.heads * d;
+    for (const std::size_t p : {std::size_t{0}, std::size_t{63}, std::size_t{64}, c.length - 1}) {
+      CAPTURE(p);
+      const auto q = std::span<const float>(s.q).subspan(p * width, width);
+      const std::size_t count = p / attention_tile + 1;
+      std::vector<AttentionTile> tiles(c.heads * count);
+      attention_tiles(best_isa(), shape, layer.view(), static_cast<std::int32_t>(p), q, tiles);
+      const auto equal = [](const AttentionTile& a, const AttentionTile& b) {
+        return a.most == b.most && a.total == b.total && a.correction == b.correction;
+      };
+      for (const Isa isa : all_isas) {
+        if (!cpu_supports(isa)) continue;
+        std::vector<AttentionTile> others(tiles.size());
+        attention_tiles(isa, shape, layer.view(), static_cast<std::int32_t>(p), q, others);
+        CHECK_MESSAGE(std::equal(tiles.begin(), tiles.end(), others.begin(), equal), to_string(isa));
+      }
+      std::vector<float> key(d);
+      for (std::size_t h = 0; h < c.heads; ++h) {
+        double most = -INFINITY, total = 0;
+        for (std::size_t t = 0; t < count; ++t) {
+          if (t % (attention_split / attention_tile) == 0) most = -INFINITY, total = 0;  // a split starts anew
+          const double before = most;
+          std::vector<double> scores;
+          for (std::size_t at = t * attention_tile; at < std::min((t + 1) * attention_tile, p + 1); ++at) {
+            if (static_cast<std::int64_t>(at) < first_visible(static_cast<std::int64_t>(p), c.window)) continue;
+            read_key(layer.view(), h / group, static_cast<std::int64_t>(at), key);
+            double score = 0;
+            for (std::size_t i = 0; i < d; ++i) score += static_cast<double>(q[h * d + i]) * static_cast<double>(key[i]);
+            scores.push_back(score * static_cast<double>(shape.scale));
+            most = std::max(most, scores.back());
+          }
+          const AttentionTile& tile = tiles[h * count + t];
+          if (scores.empty()) {
+            CHECK(equal(tile, AttentionTile{}));
+            continue;
+          }
+          total *= std::exp(before - most);
+          for (const double score : scores) total += std::exp(score - most);
+          CHECK(static_cast<double>(tile.most) == doctest::Approx(most).epsilon(1e-5));
+          CHECK(static_cast<double>(tile.total) == doctest::Approx(total).epsilon(1e-5));
+          CHECK(static_cast<double>(tile.correction) == doctest::Approx(std::exp(before - most)).epsilon(1e-5));
+        }
+        // Merged over the splits, denominators and maxima are those of the softmax whose output the kernel gave.
+        if (p >= attention_split) continue;
+        const AttentionTile& last = tiles[h * count + count - 1];
+        std::vector<double> sum(d, 0.0);
+        std::vector<float> value(d);
+        for (std::size_t at = static_cast<std::size_t>(first_visible(static_cast<std::int64_t>(p), c.window)); at <= p; ++at) {
+          read_key(layer.view(), h / group, static_cast<std::int64_t>(at), key);
+          read_value(layer.view(), h / group, static_cast<std::int64_t>(at), value);
+          double score = 0;
+          for (std::size_t i = 0; i < d; ++i) score += static_cast<double>(q[h * d + i]) * static_cast<double>(key[i]);
+          const double share = std::exp(score * static_cast<double>(shape.scale) - static_cast<double>(last.most)) /
+                               static_cast<double>(last.total);
+          for (std::size_t i = 0; i < d; ++i) sum[i] += share * static_cast<double>(value[i]);
+        }
+        for (std::size_t i = 0; i < d; ++i)
+          CHECK(static_cast<double>(out[p * width + h * d + i]) == doctest::Approx(sum[i]).epsilon(1e-4));
+      }
+    }
+  }
+}

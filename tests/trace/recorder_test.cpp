@@ -111,7 +111,7 @@ TEST_CASE("tensors of several steps are joined by rows, and heads are set apart"
   CHECK(named(reference_tensors(recorder.records(), two_kinds), "layer1.rope.cos").shape == std::vector<std::uint64_t>{2, 2});
 }
 
-TEST_CASE("a prompt in pieces gives the recording of the prompt in one, attention's probabilities among it") {
+TEST_CASE("a prompt in pieces gives the recording of the prompt in one, attention's probabilities and tiles among it") {
   const auto models = data("golden/models");
   if (!models) NIHAO_SKIP("golden/models");
   for (const std::string name : {"llama_gqa", "gemma3_text", "olmo2"}) {
@@ -119,7 +119,7 @@ TEST_CASE("a prompt in pieces gives the recording of the prompt in one, attentio
     const std::vector<TokenId> ids{3, 14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26, 43, 38, 32, 79, 50, 28, 84, 19};
     const auto record = [&](std::size_t chunk) {
       const auto context = require(model.context({.positions = 32}));
-      Recorder recorder({.attention_probabilities = true});
+      Recorder recorder({.attention_probabilities = true, .attention_tiles = true});
       const ObserverRef observer(recorder);
       for (std::size_t done = 0; done < ids.size(); done += chunk) {
         const SequenceTokens part{0, std::span(ids).subspan(done, std::min(chunk, ids.size() - done)), Wanted::all};
@@ -146,6 +146,14 @@ TEST_CASE("a prompt in pieces gives the recording of the prompt in one, attentio
       double total = 0;
       for (std::size_t p = 0; p < n; ++p) total += static_cast<double>(probabilities.values[row * n + p]);
       CHECK(total == doctest::Approx(1.0).epsilon(1e-6));
+    }
+    // One tile: its maximum and denominator make the largest probability, 1 / l.
+    const NamedTensor& tiles = named(whole, "layer0.attn_tiles");
+    CHECK(tiles.shape == std::vector<std::uint64_t>{heads, n, 3});
+    for (std::size_t row = 0; row < heads * n; ++row) {
+      const float* all = probabilities.values.data() + row * n;
+      CHECK(1.0f / tiles.values[3 * row + 1] == doctest::Approx(*std::max_element(all, all + n)).epsilon(1e-5));
+      CHECK(tiles.values[3 * row + 2] == 0);
     }
   }
 }

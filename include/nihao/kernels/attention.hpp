@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../base/tensor.hpp"
+#include "../simd/isa.hpp"
 #include "batch_view.hpp"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct AttentionInputs {
   std::byte* base;  ///< block 0 of the layer
   BatchView batch;
   MatrixView<const float> q;  ///< [rows, heads * head_dim], rotated
+  Isa isa;                    ///< what the kernel ran on
 };
 
 /// The first position that position p sees.

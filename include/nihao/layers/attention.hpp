@@ -96,7 +96,7 @@ struct Attention<GQA<Options>> {
     const AttentionShape shape{config.heads, config.kv_heads, config.head_dim, config.attention_scale, here.window};
     Ops<D>::attention(device, scratch, shape, layout, step.cache.data(step.layer), step.batch, q, heads);
     if constexpr (O::active) {
-      const AttentionInputs inputs{shape, layout, step.cache.data(step.layer), step.batch, q};
+      const AttentionInputs inputs{shape, layout, step.cache.data(step.layer), step.batch, q, device.isa()};
       observer.see({"attn_heads_concat", layer, heads, work(shape, layout, step.batch), &inputs});
     }
 

@@ -3,7 +3,7 @@
 
 #include "../base/arena.hpp"
 #include "../device/observer.hpp"
-#include "../kernels/attention.hpp"
+#include "../kernels/cpu/attention.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +17,9 @@ struct RecorderOptions {
   /// Keep the attention's probabilities too. They are computed by the plain definition from the keys as the cache has them: slow,
   /// and heads * rows * positions floats a layer.
   bool attention_probabilities = false;
+  /// Keep the online softmax of every row and head after each tile of attention_tile positions: "attn_tiles". The kernel runs a
+  /// second time, one row at a time.
+  bool attention_tiles = false;
   /// Tensors beyond this many bytes are counted and timed, but their values are not kept.
   std::size_t max_bytes = std::size_t{1} << 30;
 };
@@ -27,8 +30,10 @@ struct Record {
   int layer;              ///< -1 outside the blocks
   std::size_t step;       ///< which step of the recording, from 0
   std::size_t rows, cols;
-  std::span<const float> values;  ///< [rows, cols]; empty if the recorder was full. "attn_probs": [heads * rows, positions]
-  double seconds;                 ///< since the station before, without the recorder's own time
+  /// [rows, cols]; empty if the recorder was full. "attn_probs": [heads * rows, positions]. "attn_tiles": [heads * rows,
+  /// tiles * 3], the numbers of AttentionTile: running maximum, denominator, correction; zeros where a row does not see the tile.
+  std::span<const float> values;
+  double seconds;  ///< since the station before, without the recorder's own time
   Work work;
 };
 
@@ -52,6 +57,7 @@ class Recorder {
         std::copy_n(seen.values.row(r).data(), cols, kept.data() + r * cols);
       records_.push_back({seen.name, seen.layer, step(), rows, cols, kept, seconds, seen.work});
       if (seen.attention != nullptr && options_.attention_probabilities) see_probabilities(*seen.attention, seen.layer);
+      if (seen.attention != nullptr && options_.attention_tiles) see_tiles(*seen.attention, seen.layer);
     }
     last_ = Clock::now();
   }
@@ -92,10 +98,38 @@ class Recorder {
     return {reinterpret_cast<float*>(*piece), n};
   }
 
-  void see_probabilities(const AttentionInputs& in, int layer) {
-    const std::size_t rows = in.batch.rows(), heads = in.shape.heads;
+  [[nodiscard]] static std::size_t positions_of(const BatchView& batch) noexcept {
     std::size_t positions = 0;
-    for (const std::int32_t p : in.batch.position) positions = std::max(positions, static_cast<std::size_t>(p) + 1);
+    for (const std::int32_t p : batch.position) positions = std::max(positions, static_cast<std::size_t>(p) + 1);
+    return positions;
+  }
+
+  void see_tiles(const AttentionInputs& in, int layer) {
+    const std::size_t rows = in.batch.rows(), heads = in.shape.heads;
+    const std::size_t tiles = ceil_div(positions_of(in.batch), attention_tile);
+    const std::span<float> kept = room(heads * rows * tiles * 3);
+    if (!kept.empty()) {
+      std::vector<AttentionTile> row;
+      for (const SequenceRows& s : in.batch.sequences) {
+        const KvView kv{in.layout, in.base, s.blocks};
+        for (std::size_t r = s.first; r < s.first + s.count; ++r) {
+          const std::size_t own = static_cast<std::size_t>(in.batch.position[r]) / attention_tile + 1;
+          row.resize(heads * own);
+          attention_tiles(in.isa, in.shape, kv, in.batch.position[r], in.q.row(r), row);
+          for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t t = 0; t < tiles; ++t) {
+              const AttentionTile& tile = t < own ? row[h * own + t] : AttentionTile{};
+              float* to = kept.data() + ((h * rows + r) * tiles + t) * 3;
+              to[0] = tile.most, to[1] = tile.total, to[2] = tile.correction;
+            }
+        }
+      }
+    }
+    records_.push_back({"attn_tiles", layer, step(), heads * rows, tiles * 3, kept, 0.0, {}});
+  }
+
+  void see_probabilities(const AttentionInputs& in, int layer) {
+    const std::size_t rows = in.batch.rows(), heads = in.shape.heads, positions = positions_of(in.batch);
     const std::span<float> kept = room(heads * rows * positions);
     if (!kept.empty()) {
       std::vector<float> out(in.q.cols());

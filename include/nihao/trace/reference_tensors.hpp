@@ -31,7 +31,7 @@ struct HeadCut {
 [[nodiscard]] inline HeadCut head_cut(std::string_view name, const Config& config) noexcept {
   if (name == "q_before_rope" || name == "q_after_rope") return {config.heads, 1, true};
   if (name == "k_before_rope" || name == "k_after_rope") return {config.kv_heads, 1, true};
-  if (name == "attn_probs") return {1, config.heads, true};
+  if (name == "attn_probs" || name == "attn_tiles") return {1, config.heads, true};
   return {};
 }
 
@@ -74,9 +74,9 @@ inline void repeat_columns(NamedTensor& tensor) {
 
 /// The tensors of `records`, in the order of their first step, rows of later steps after those of earlier ones (of a batch of
 /// several sequences too: a recording to be read by position has one). Most are [rows, width]; q and k before and after rope are
-/// [heads, rows, head_dim]; "layer<i>.attn_probs" is [heads, rows, positions], zero where a row sees nothing; "rope.cos" and
-/// "rope.sin" are [rows, head_dim], or "layer<i>.rope.cos" where layers turn differently. A tensor of which the recorder did not
-/// keep all is left out.
+/// [heads, rows, head_dim]; "layer<i>.attn_probs" is [heads, rows, positions] and "layer<i>.attn_tiles" [heads, rows, tiles * 3],
+/// zero where a row sees nothing; "rope.cos" and "rope.sin" are [rows, head_dim], or "layer<i>.rope.cos" where layers turn
+/// differently. A tensor of which the recorder did not keep all is left out.
 [[nodiscard]] inline std::vector<NamedTensor> reference_tensors(std::span<const Record> records, const Config& config) {
   std::vector<const Record*> sorted;
   for (const Record& record : records) sorted.push_back(&record);

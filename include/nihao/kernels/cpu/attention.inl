@@ -59,10 +59,12 @@ inline void expand_values(const KvLayout& layout, const std::byte* part, std::si
 inline constexpr int most_rows = tile_tokens >= 8 ? 8 : tile_tokens >= 2 ? 4 : 1;
 
 struct AttentionState {
-  float* q;      // [rows][padded] scaled queries
-  float* sum;    // [rows][padded]
-  float* most;   // [rows]
-  float* total;  // [rows]
+  float* q;                        // [rows][padded] scaled queries
+  float* sum;                      // [rows][padded]
+  float* most;                     // [rows]
+  float* total;                    // [rows]
+  AttentionTile* tiles = nullptr;  // [rows][tile_stride]: where this tile's entry goes, or nobody watches
+  std::size_t tile_stride = 0;
 };
 
 // acc[r] += score * value for the positions [from, to) of those rows that see them.
@@ -131,6 +133,7 @@ NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::
     shrink[r] = s.most[at] == most ? 1.0f : out[0];
     s.total[at] = std::fma(s.total[at], shrink[r], reduce_add(add(add(pa, pb), add(pc, pe))));
     s.most[at] = most;
+    if (s.tiles != nullptr) s.tiles[at * s.tile_stride] = {most, s.total[at], shrink[r]};
   }
   float* sum = s.sum + row * padded;
   for (std::size_t i = 0; i < padded; i += 16) {
@@ -152,15 +155,16 @@ NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::
 
 // --- splits ------------------------------------------------------------------------------------------------------------------
 
-// One split for `rows`; the state is set, not added to.
+// One split for `rows`; the state is set, not added to. Tiles that are watched start at position 0.
 inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
-                                 const AttentionState& s, float* keys, float* values, float* scores) noexcept {
+                                 AttentionState s, float* keys, float* values, float* scores) noexcept {
   const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
   for (std::size_t r = 0; r < rows.count; ++r) s.most[r] = -INFINITY, s.total[r] = 0;
   for (std::size_t i = 0; i < rows.count * padded; i += 16) store(s.sum + i, zero());
   const std::int64_t earliest = first_visible(rows.position[rows.first / rows.group], shape.window);
   const std::int64_t latest = rows.position[(rows.first + rows.count - 1) / rows.group];
-  for (std::size_t t = 0; t < attention_split / attention_tile; ++t) {
+  if (s.tiles != nullptr) s.tiles += split * (attention_split / attention_tile);
+  for (std::size_t t = 0; t < attention_split / attention_tile; ++t, s.tiles += s.tiles != nullptr ? 1 : 0) {
     const auto start = static_cast<std::int64_t>(split * attention_split + t * attention_tile);
     if (start > latest) break;
     if (start + static_cast<std::int64_t>(attention_tile) <= earliest) continue;
@@ -262,6 +266,26 @@ inline void attention(const AttentionShape& shape, const KvView& kv, const Atten
     }
   }
   for (std::size_t r = 0; r < rows.count; ++r) write_row(shape, rows, r, all + r * padded, all_total[r]);
+}
+
+/// What the softmax of `rows` is after each tile: tiles[row][stride], from position 0 on. Entries of tiles that a row does not
+/// see are left as they are. scratch: attention_scratch(head_dim) floats.
+inline void attention_watch(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, AttentionTile* tiles,
+                            std::size_t stride, float* scratch) noexcept {
+  const std::size_t padded = (shape.head_dim + 15) / 16 * 16;
+  float* keys = scratch;
+  float* values = keys + attention_tile * padded;
+  float* scores = values + attention_tile * padded;
+  AttentionState s;
+  s.q = scores + 8 * attention_tile;
+  s.sum = s.q + attention_rows * padded;
+  s.most = s.sum + 2 * attention_rows * padded;
+  s.total = s.most + attention_rows;
+  s.tiles = tiles, s.tile_stride = stride;
+  scale_queries(shape, rows, s.q);
+  const auto latest = static_cast<std::size_t>(rows.position[(rows.first + rows.count - 1) / rows.group]);
+  for (std::size_t split = 0; split <= latest / attention_split; ++split)
+    attention_split_rows(shape, kv, rows, split, s, keys, values, scores);
 }
 
 /// One split of `rows` to partial[row][attention_partial(head_dim)], for a later attention_merge.
