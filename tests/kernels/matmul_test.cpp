@@ -64,6 +64,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a packed matrix holds every bit of the stored one, so that rows can be looked up in it") {
+  constexpr std::size_t rows = 21, cols = 512;
+  for (const FormatId format : all_formats) {
+    CAPTURE(format_info(format).name);
+    const auto stored = test::random_weights(format, rows, cols, 5);
+    Arena arena;
+    const CpuWeight weight = pack_weight(Cpu::create({.threads = 1}).value(), format, rows, cols, stored, arena).value();
+    std::vector<float> expected(cols), row(cols);
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::vector<std::byte> bytes(row_bytes(format, cols));
+      visit_format(format, [&]<class F>(F) {
+        unpack_row<F>(weight.tiles, r, cols, [&](const typename F::Block& block, std::size_t b) {
+          std::memcpy(bytes.data() + b * sizeof block, &block, sizeof block);
+        });
+      });
+      CHECK(std::equal(bytes.begin(), bytes.end(), weight.stored_row(r).begin()));
+      dequantize_row(format, weight.stored_row(r), expected);
+      weight.read_row(r, row);
+      CHECK(row == expected);
+    }
+  }
+}
+
 TEST_CASE("a token's product has the same bits alone and among others, on one thread and on three") {
   constexpr std::size_t rows = 50, cols = 256, tokens = 13;
   const std::vector<float> x = test::random_floats(tokens * cols, 8);

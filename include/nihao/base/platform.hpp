@@ -64,17 +64,6 @@ class MappedFile {
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
-  /// Lets the system drop a few pages around `part`, which lies in a mapped file: what it has mapped along with the page of one
-  /// read byte (Linux: sixteen, aligned). Nothing beyond `whole` is dropped.
-  static void release_around(std::span<const std::byte> part, std::span<const std::byte> whole) noexcept {
-    constexpr std::uintptr_t window = std::uintptr_t{64} << 10;
-    const auto begin = reinterpret_cast<std::uintptr_t>(whole.data()), end = begin + whole.size();
-    const auto at = reinterpret_cast<std::uintptr_t>(part.data());
-    const auto first = at / window * window, last = (at + part.size() + window - 1) / window * window;
-    const auto from = first > begin ? first - begin : 0, to = (last < end ? last : end) - begin;
-    release(whole.subspan(from, to - from));
-  }
-
   /// Lets the system drop the whole pages inside `part` from this process; a later read brings them back from the file.
   static void release(std::span<const std::byte> part) noexcept {
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));

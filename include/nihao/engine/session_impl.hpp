@@ -158,13 +158,18 @@ NIHAO_INLINE Expected<void> Session::read_prompt() {
   cached_.resize(common);
   history_ = ids;
   result_.reused_tokens = common;
-  result_.ids.reserve(std::min<std::size_t>(generate_.max_tokens, context->cache().capacity()));
+  // All that grows with a token has its room now: decoding allocates nothing, but for text beyond eight bytes a token.
+  const std::size_t most = std::min<std::size_t>(generate_.max_tokens, context->cache().capacity());
+  result_.ids.reserve(most);
+  result_.text.reserve(8 * most);
+  history_.reserve(ids.size() + most);
   const auto begin = Clock::now();
   Hooks hooks;
   hooks.stop = generate_.stop_token;
   hooks.progress = generate_.progress;
   auto logits = context->prefill(0, std::span(ids).subspan(common), hooks);
   cached_.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(context->cache().length(0)));
+  cached_.reserve(std::min(ids.size() + most, context->cache().capacity()));
   if (!logits) return std::move(logits).error();
   logits_ = *logits;
   result_.prefill_seconds = detail::seconds_since(begin);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace nihao {
 
@@ -21,6 +22,16 @@ struct KScale {
   const int scale = (packed[g + 4] & 0xf) | (packed[g - 4] >> 6) << 4;
   const int min = (packed[g + 4] >> 4) | (packed[g] >> 6) << 4;
   return {static_cast<std::uint8_t>(scale), static_cast<std::uint8_t>(min)};
+}
+
+/// The other way round: the twelve bytes from the groups' scales and minima.
+constexpr void put_k_scales(std::span<const KScale, 8> groups, std::uint8_t (&packed)[12]) noexcept {
+  for (std::size_t g = 0; g < 4; ++g) {
+    const KScale low = groups[g], high = groups[g + 4];
+    packed[g] = static_cast<std::uint8_t>(low.scale | (high.scale >> 4) << 6);
+    packed[g + 4] = static_cast<std::uint8_t>(low.min | (high.min >> 4) << 6);
+    packed[g + 8] = static_cast<std::uint8_t>((high.scale & 0xf) | (high.min & 0xf) << 4);
+  }
 }
 
 }  // namespace nihao

@@ -55,8 +55,8 @@ class Loader {
   /// A table whose rows are looked up, not multiplied: kept as stored.
   [[nodiscard]] Expected<Linear<D>> table(Role role, std::size_t rows, std::size_t cols, bool (*admits)(FormatId)) {
     NIHAO_TRY(const TensorInfo* const tensor, matrix(role, 0, rows, cols, admits));
-    return Linear<D>{Ops<D>::table(tensor->format, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols),
-                                   tensor->bytes, source_.tensors->mapped())};
+    return Linear<D>{
+        Ops<D>::table(tensor->format, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols), tensor->bytes)};
   }
 
   /// A norm's weights: n floats.

@@ -85,20 +85,17 @@ struct Ops<Cpu> {
   }
 
   /// A matrix whose rows are looked up: nothing is packed.
-  [[nodiscard]] static Weight table(FormatId format, std::uint32_t rows, std::uint32_t cols, std::span<const std::byte> stored,
-                                    bool mapped) noexcept {
-    return {format, rows, cols, nullptr, stored, mapped};
+  [[nodiscard]] static Weight table(FormatId format, std::uint32_t rows, std::uint32_t cols,
+                                    std::span<const std::byte> stored) noexcept {
+    return {format, rows, cols, nullptr, stored};
   }
 
-  /// out[t] = scale * row ids[t] of the table. ids are in range. Rows come from the file; its pages go back at once, or a long
-  /// text would bring most of a table into memory a second time.
+  /// out[t] = scale * row ids[t] of the table. ids are in range.
   static void embed(const Cpu& cpu, const Weight& table, std::span<const std::int32_t> ids, float scale,
                     MatrixView<float> out) noexcept {
     each_row(cpu, ids.size(), table.cols, [&](std::size_t t) {
       const auto row = out.row(t);
-      const auto stored = table.stored_row(static_cast<std::size_t>(ids[t]));
-      dequantize_row(table.format, stored, row);
-      if (table.mapped) MappedFile::release_around(stored, table.stored);
+      table.read_row(static_cast<std::size_t>(ids[t]), row);
       if (scale != 1.0f)
         for (float& v : row) v *= scale;
     });

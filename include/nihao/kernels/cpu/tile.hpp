@@ -88,6 +88,12 @@ inline void spread(std::uint8_t* groups, std::size_t r, const void* bytes, std::
   for (std::size_t s = 0; s < size / 4; ++s) std::memcpy(groups + 64 * s + 4 * r, from + 4 * s, 4);
 }
 
+// The way back: row r's bytes out of groups of 64.
+inline void collect(const std::uint8_t* groups, std::size_t r, void* bytes, std::size_t size) noexcept {
+  auto* to = static_cast<std::uint8_t*>(bytes);
+  for (std::size_t s = 0; s < size / 4; ++s) std::memcpy(to + 4 * s, groups + 64 * s + 4 * r, 4);
+}
+
 // Bit 4 s + j of the word becomes bit s of byte j.
 inline void spread_fifth_bits(std::uint8_t* h, std::size_t r, const std::uint8_t (&qh)[4]) noexcept {
   std::uint32_t word, out = 0;
@@ -99,6 +105,16 @@ inline void spread_fifth_bits(std::uint8_t* h, std::size_t r, const std::uint8_t
   std::memcpy(h + 4 * r, &out, 4);
 }
 
+inline void collect_fifth_bits(const std::uint8_t* h, std::size_t r, std::uint8_t (&qh)[4]) noexcept {
+  std::uint32_t in, word = 0;
+  std::memcpy(&in, h + 4 * r, 4);
+  for (std::uint32_t s = 0; s < 8; ++s) {
+    const std::uint32_t four = in >> s & 0x01010101u;
+    word |= ((four | four >> 7 | four >> 14 | four >> 21) & 15u) << (4 * s);
+  }
+  std::memcpy(qh, &word, 4);
+}
+
 template <class T>
 void pack_k_scales(T& tile, std::size_t r, const std::uint8_t (&scales)[12]) noexcept {
   for (std::size_t b = 0; b < 8; ++b) {
@@ -106,6 +122,13 @@ void pack_k_scales(T& tile, std::size_t r, const std::uint8_t (&scales)[12]) noe
     tile.scale[b][r] = k.scale;
     tile.min[b][r] = k.min;
   }
+}
+
+template <class T>
+void unpack_k_scales(const T& tile, std::size_t r, std::uint8_t (&scales)[12]) noexcept {
+  KScale groups[8];
+  for (std::size_t b = 0; b < 8; ++b) groups[b] = {tile.scale[b][r], tile.min[b][r]};
+  put_k_scales(groups, scales);
 }
 
 inline void pack(Tile<F32>& tile, std::size_t r, const F32::Block& b) noexcept { tile.w[r] = b.value; }
@@ -159,6 +182,57 @@ inline void pack(Tile<Q6_K>& tile, std::size_t r, const Q6_K::Block& b) noexcept
   spread(tile.q[0][0], r, b.ql, 128);
 }
 
+// Row r of a tile as the file had it, to the bit.
+inline void unpack(const Tile<F32>& tile, std::size_t r, F32::Block& b) noexcept { b.value = tile.w[r]; }
+inline void unpack(const Tile<F16>& tile, std::size_t r, F16::Block& b) noexcept { b.value = tile.w[r]; }
+inline void unpack(const Tile<BF16>& tile, std::size_t r, BF16::Block& b) noexcept { b.value = tile.w[r]; }
+inline void unpack(const Tile<Q4_0>& tile, std::size_t r, Q4_0::Block& b) noexcept {
+  b.d = tile.d[r];
+  collect(tile.q[0], r, b.qs, 16);
+}
+inline void unpack(const Tile<Q4_1>& tile, std::size_t r, Q4_1::Block& b) noexcept {
+  b.d = tile.d[r], b.m = tile.m[r];
+  collect(tile.q[0], r, b.qs, 16);
+}
+inline void unpack(const Tile<Q5_0>& tile, std::size_t r, Q5_0::Block& b) noexcept {
+  b.d = tile.d[r];
+  collect_fifth_bits(tile.h, r, b.qh);
+  collect(tile.q[0], r, b.qs, 16);
+}
+inline void unpack(const Tile<Q5_1>& tile, std::size_t r, Q5_1::Block& b) noexcept {
+  b.d = tile.d[r], b.m = tile.m[r];
+  collect_fifth_bits(tile.h, r, b.qh);
+  collect(tile.q[0], r, b.qs, 16);
+}
+inline void unpack(const Tile<Q8_0>& tile, std::size_t r, Q8_0::Block& b) noexcept {
+  b.d = tile.d[r];
+  collect(tile.q[0], r, b.q, 32);
+}
+inline void unpack(const Tile<Q4_K>& tile, std::size_t r, Q4_K::Block& b) noexcept {
+  b.d = tile.d[r], b.dmin = tile.dmin[r];
+  unpack_k_scales(tile, r, b.scales);
+  collect(tile.q[0][0], r, b.qs, 128);
+}
+inline void unpack(const Tile<Q5_K>& tile, std::size_t r, Q5_K::Block& b) noexcept {
+  b.d = tile.d[r], b.dmin = tile.dmin[r];
+  unpack_k_scales(tile, r, b.scales);
+  std::uint32_t groups[8] = {};
+  for (std::uint32_t p = 0; p < 4; ++p)
+    for (std::uint32_t u = 0; u < 2; ++u) {
+      std::uint32_t in;
+      std::memcpy(&in, tile.h[p][u] + 4 * r, 4);
+      for (std::uint32_t i = 0; i < 4; ++i) groups[2 * i + u] |= (in >> 2 * i & 0x03030303u) << 2 * p;
+    }
+  std::memcpy(b.qh, groups, 32);
+  collect(tile.q[0][0], r, b.qs, 128);
+}
+inline void unpack(const Tile<Q6_K>& tile, std::size_t r, Q6_K::Block& b) noexcept {
+  b.d = tile.d[r];
+  for (std::size_t g = 0; g < 16; ++g) b.scales[g] = tile.scale[g][r];
+  collect(tile.h[0][0], r, b.qh, 64);
+  collect(tile.q[0][0], r, b.ql, 128);
+}
+
 }  // namespace detail
 
 /// Bytes of a packed [rows, cols] matrix: rows are padded to whole tiles with zero weights.
@@ -176,6 +250,18 @@ void pack_tiles(std::span<const std::byte> stored, std::size_t rows, std::size_t
   for (std::size_t t = first; t < first + count; ++t)
     for (std::size_t r = 0; r < tile_rows && t * tile_rows + r < rows; ++r)
       for (std::size_t b = 0; b < blocks; ++b) detail::pack(tiles[t * blocks + b], r, from[(t * tile_rows + r) * blocks + b]);
+}
+
+/// `f(block, i)` for each block i of a row of a packed matrix with `cols` columns, the block being what the file had, to the bit.
+template <BlockFormat F, class Use>
+void unpack_row(const std::byte* packed, std::size_t row, std::size_t cols, Use&& f) noexcept {
+  const std::size_t blocks = cols / F::block_size;
+  const Tile<F>* tiles = reinterpret_cast<const Tile<F>*>(packed) + row / tile_rows * blocks;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    typename F::Block block;
+    detail::unpack(tiles[b], row % tile_rows, block);
+    f(block, b);
+  }
 }
 
 }  // namespace nihao

@@ -13,12 +13,21 @@ struct CpuWeight {
   std::uint32_t rows = 0, cols = 0;
   const std::byte* tiles = nullptr;        ///< null in exact mode
   std::span<const std::byte> stored = {};  ///< [rows] rows of F's blocks
-  bool mapped = false;                     ///< `stored` lies in a mapped file
 
   [[nodiscard]] std::size_t bytes() const noexcept { return stored.size(); }
   [[nodiscard]] std::span<const std::byte> stored_row(std::size_t r) const noexcept {
     const std::size_t size = row_bytes(format, cols);
     return stored.subspan(r * size, size);
+  }
+  /// The values of row r, from the tiles where there are any: then the file is not touched, and nobody has to give its pages
+  /// back.
+  void read_row(std::size_t r, std::span<float> out) const noexcept {
+    if (tiles == nullptr) return dequantize_row(format, stored_row(r), out);
+    visit_format(format, [&]<class F>(F) {
+      unpack_row<F>(tiles, r, cols, [&](const typename F::Block& block, std::size_t b) {
+        F::dequantize(block, std::span<float, F::block_size>(out.data() + b * F::block_size, F::block_size));
+      });
+    });
   }
 };
 
@@ -26,7 +35,7 @@ struct CpuWeight {
 /// that a tensor is never in memory twice. Errors: out_of_memory.
 [[nodiscard]] inline Expected<CpuWeight> pack_weight(const Cpu& cpu, FormatId format, std::uint32_t rows, std::uint32_t cols,
                                                      std::span<const std::byte> stored, Arena& arena, bool release = false) {
-  CpuWeight weight{format, rows, cols, nullptr, stored, release};
+  CpuWeight weight{format, rows, cols, nullptr, stored};
   if (cpu.exact()) return weight;
   NIHAO_TRY(std::byte* const tiles, arena.allocate(packed_bytes(format, rows, cols)));
   const std::size_t count = ceil_div<std::size_t>(rows, tile_rows), each = std::max<std::size_t>(1, count / 64);
