@@ -3,9 +3,9 @@ namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {
 
-/// e^x to within 1.5 units in the last place for x in [-87.33, 88.37]; 0 below, the value at the bound above; NaN stays NaN.
-/// x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite's two-part ln 2), e^r by its minimax polynomial, 2^n by the exponent
-/// field.
+/// e^x to within 1.26 units in the last place for every float in [-87.33654, 88.37] (all of them were tried: 1.259
+/// at 59.3353539); 0 below, the value at the bound above; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite's
+/// two-part ln 2), e^r by its minimax polynomial, 2^n by the exponent field.
 NIHAO_ALWAYS_INLINE f32x16 exp(f32x16 x) noexcept {
   const f32x16 least = set1(-87.33654f), most = set1(88.37f);
   const f32x16 clamped = min(most, max(least, x));  // in this order NaN passes: both give their second operand
