@@ -1,33 +1,64 @@
 #!/usr/bin/env python3
-"""From process start to the first byte of an answer, and the most memory that was resident on the way.
+"""From process start to the first byte of an answer, and the most memory that was resident on the way; beside the peers, in one run.
 
-    benchmarks/first_token.py [--rounds 9] [--prompt TEXT] [--tokens 16] [--program build/release/bin/nihao] model.gguf...
+    [NIHAO_LLAMA_BENCH=.../llama-bench] [NIHAO_IK_BENCH=.../llama-bench] \\
+        benchmarks/first_token.py [--rounds 9] [--prompt TEXT] [--tokens 16] [--threads N] [--program build/release/bin/nihao] model.gguf...
 
-Each round starts the program anew on a file that the page cache holds (one round before them is not counted), greedily continues the
-prompt, and takes the time until its standard output gives a byte, and the peak resident memory that the system counted for the
-process. Printed are medians and ranges. Nothing else should run meanwhile."""
+Each round starts every program anew on a file that the page cache holds, one after the other, the order turned from round to round (a
+round before them is not counted). A program greedily continues the prompt; the time is until its standard output gives a byte of the
+answer (none echoes the prompt), and the peak resident memory is what the system counted for the process. Printed are medians and ranges, and
+the ratio of the medians. Nothing else should run meanwhile.
+
+The peers are the programs beside the llama-bench that the environment names: llama.cpp's llama-completion, ik_llama.cpp's llama-cli, both
+with flash attention, without their warm-up, which would only delay them, and with as many threads as nihao."""
 
 import argparse
 import os
 import pathlib
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 
 
-def one_round(program, model, prompt, tokens):
+def nihao(program):
+    return lambda model, args: [program, "run", "-m", model, "--temp", "0", "--threads", args.threads, "-n", args.tokens, args.prompt]
+
+
+def llama(program, *flags):
+    return lambda model, args: [program, "-m", model, "--temp", "0", "-t", args.threads, "-n", args.tokens, "-p", args.prompt,
+                                "--no-display-prompt", "--no-warmup", *flags]
+
+
+def peers():
+    """{name: command} of those that are there; those that are named and have no such program end the run."""
+    found = {}
+    for name, variable, program, flags in (("llama.cpp", "NIHAO_LLAMA_BENCH", "llama-completion", ("-no-cnv", "-fa", "on")),
+                                           ("ik", "NIHAO_IK_BENCH", "llama-cli", ("-fa", "on"))):
+        if os.environ.get(variable):
+            path = pathlib.Path(os.environ[variable]).resolve().with_name(program)
+            if not path.is_file():
+                sys.exit(f"{variable}: there is no {program} beside it; build it, or leave the variable out")
+            found[name] = llama(path, *flags)
+    return found
+
+
+def one_round(command):
     """(seconds to the first byte, seconds in all, peak MiB) of one run."""
-    start = time.monotonic()
-    process = subprocess.Popen([program, "run", "-m", model, "--temp", "0", "-n", str(tokens), prompt], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    first = os.read(process.stdout.fileno(), 1)
-    seconds = time.monotonic() - start
-    process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
+    command = [str(part) for part in command]
+    with tempfile.TemporaryDirectory() as scratch:  # a peer may leave a log where it runs
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=scratch)
+        first = os.read(process.stdout.fileno(), 1)
+        seconds = time.monotonic() - start
+        process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        all_seconds = time.monotonic() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0 or not first:
-        raise SystemExit(f"{program} run -m {model} left with {process.returncode} and {'some' if first else 'no'} output")
-    return seconds, time.monotonic() - start, usage.ru_maxrss / 1024
+        raise SystemExit(f"{' '.join(command)}\nleft with {process.returncode} and {'some' if first else 'no'} output")
+    return seconds, all_seconds, usage.ru_maxrss / 1024
 
 
 def main():
@@ -36,16 +67,28 @@ def main():
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--prompt", default="你好,llama")
     options.add_argument("--tokens", type=int, default=16)
-    options.add_argument("--program", default=pathlib.Path(__file__).resolve().parents[1] / "build/release/bin/nihao")
+    options.add_argument("--threads", type=int, default=os.cpu_count())
+    options.add_argument("--program", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1] / "build/release/bin/nihao")
     args = options.parse_args()
-    print(f"{'model':<34} {'first token, s':>22} {'all, s':>8} {'peak MiB':>9} {'file MiB':>9}")
+    if not args.program.is_file():
+        sys.exit(f"{args.program} is not built: cmake --preset release && cmake --build --preset release")
+    engines = {"nihao": nihao(args.program.resolve())} | peers()
+    print(f"{'model':<34} {'program':<10} {'first token, s':>22} {'all, s':>8} {'peak MiB':>9} {'file MiB':>9} {'/ nihao':>8}")
     for model in args.models:
-        one_round(args.program, model, args.prompt, args.tokens)
-        rounds = [one_round(args.program, model, args.prompt, args.tokens) for _ in range(args.rounds)]
-        first = [r[0] for r in rounds]
-        print(f"{model.name:<34} {statistics.median(first):>8.3f} ({min(first):.3f}-{max(first):.3f}) "
-              f"{statistics.median(r[1] for r in rounds):>8.3f} {max(r[2] for r in rounds):>9.0f} "
-              f"{model.stat().st_size / 2**20:>9.0f}")
+        rounds = {name: [] for name in engines}
+        for turn in range(args.rounds + 1):
+            order = list(engines)
+            order = order[turn % len(order):] + order[:turn % len(order)]
+            for name in order:
+                result = one_round(engines[name](model.resolve(), args))
+                if turn > 0:
+                    rounds[name].append(result)
+        for name, results in rounds.items():
+            first = [r[0] for r in results]
+            ratio = statistics.median(first) / statistics.median(r[0] for r in rounds["nihao"])
+            print(f"{model.name:<34} {name:<10} {statistics.median(first):>8.3f} ({min(first):.3f}-{max(first):.3f}) "
+                  f"{statistics.median(r[1] for r in results):>8.3f} {max(r[2] for r in results):>9.0f} "
+                  f"{model.stat().st_size / 2**20:>9.0f} {ratio:>8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 #include "commands.hpp"
 #include "model.hpp"
 #include "speed.hpp"
+#include "why.hpp"
 
 #include <nihao/sampling/random.hpp>
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace nihao::program {
 
@@ -18,7 +20,7 @@ struct BenchFlags {
   std::vector<std::size_t> prompts{512}, tokens{128}, depths{0}, batches{1};
   std::vector<int> threads;
   std::size_t repetitions = 5;
-  bool json = false;
+  bool why = false, json = false;
 };
 
 // pp: `count` tokens of one prompt. tg: `count` tokens one at a time, of `batch` sequences at once. Both after `depth` tokens.
@@ -71,6 +73,12 @@ class Runner {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
+  /// How many steps that is.
+  [[nodiscard]] std::size_t steps() const {
+    const std::size_t step = test_.prompt ? context_->chunk() : 1;
+    return (test_.count + step - 1) / step;
+  }
+
  private:
   Runner() = default;
   Test test_{};
@@ -84,7 +92,25 @@ struct Result {
   double median, min, max;  // tokens per second
   Work work;                // of one run
   Roofline roofline;        // at the median
+  std::optional<WhyTest> why;
 };
+
+// Runs the test up to three times more, with its stations watched; tells of the run whose time is in the middle.
+Expected<WhyTest> ask_why(Runner& runner, const AnyModel& model, const BenchFlags& flags, const Result& result,
+                          const MachinePeaks& peaks) {
+  std::vector<std::pair<double, StationCosts>> runs(std::clamp<std::size_t>(flags.repetitions, 1, 3));
+  for (auto& [seconds, costs] : runs) {
+    const ObserverRef observer(costs);
+    NIHAO_TRY(seconds, runner.run(&observer));
+  }
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto& [seconds, costs] = runs[(runs.size() - 1) / 2];
+  const auto steps = static_cast<double>(runner.steps());
+  const Test& test = result.test;
+  return WhyTest{result.roofline.bound(), test.prompt ? (test.count + runner.steps() - 1) / runner.steps() : test.batch,
+                 result.roofline.seconds / steps, seconds / steps,
+                 explain(costs, peaks, step_facts(model, flags.model.context_options().kv, test.prompt, test.batch))};
+}
 
 Expected<Result> measure(const AnyModel& model, const BenchFlags& flags, const Test& test, const MachinePeaks& peaks) {
   NIHAO_TRY(Runner runner, Runner::create(model, flags, test));
@@ -96,31 +122,36 @@ Expected<Result> measure(const AnyModel& model, const BenchFlags& flags, const T
   std::sort(seconds.begin(), seconds.end());
   const double middle = (seconds[seconds.size() / 2] + seconds[(seconds.size() - 1) / 2]) / 2;
   const auto rate = [&](double s) { return static_cast<double>(test.all_tokens()) / s; };
-  return Result{test,
+  Result result{test,
                 model.device().workers(),
                 rate(middle),
                 rate(seconds.back()),
                 rate(seconds.front()),
                 counter.total,
-                Roofline{counter.total, middle, peaks.bytes_per_second, arithmetic_peak(model, peaks)}};
+                Roofline{counter.total, middle, peaks.bytes_per_second, arithmetic_peak(model, peaks)},
+                {}};
+  if (flags.why) { NIHAO_TRY(result.why, ask_why(runner, model, flags, result, peaks)); }
+  return result;
 }
 
 Json to_json(const Result& r, const MachinePeaks& peaks) {
-  return {{"test", r.test.name()},
-          {"threads", r.threads},
-          {"tokens_per_s", {{"median", r.median}, {"min", r.min}, {"max", r.max}}},
-          {"bytes_per_token", static_cast<double>(r.work.bytes) / static_cast<double>(r.test.all_tokens())},
-          {"flops_per_token", static_cast<double>(r.work.flops) / static_cast<double>(r.test.all_tokens())},
-          {"bandwidth_fraction", r.roofline.bandwidth_fraction()},
-          {"flops_fraction", r.roofline.flops_fraction()},
-          {"arithmetic_intensity", r.roofline.arithmetic_intensity()},
-          {"bound", to_string(r.roofline.bound())},
-          {"depth", r.test.depth},
-          {"batch", r.test.batch},
-          {"peaks",
-           {{"read_bytes_per_s", peaks.bytes_per_second},
-            {"int8_ops_per_s", peaks.int8_per_second},
-            {"f32_ops_per_s", peaks.f32_per_second}}}};
+  Json out{{"test", r.test.name()},
+           {"threads", r.threads},
+           {"tokens_per_s", {{"median", r.median}, {"min", r.min}, {"max", r.max}}},
+           {"bytes_per_token", static_cast<double>(r.work.bytes) / static_cast<double>(r.test.all_tokens())},
+           {"flops_per_token", static_cast<double>(r.work.flops) / static_cast<double>(r.test.all_tokens())},
+           {"bandwidth_fraction", r.roofline.bandwidth_fraction()},
+           {"flops_fraction", r.roofline.flops_fraction()},
+           {"arithmetic_intensity", r.roofline.arithmetic_intensity()},
+           {"bound", to_string(r.roofline.bound())},
+           {"depth", r.test.depth},
+           {"batch", r.test.batch},
+           {"peaks",
+            {{"read_bytes_per_s", peaks.bytes_per_second},
+             {"int8_ops_per_s", peaks.int8_per_second},
+             {"f32_ops_per_s", peaks.f32_per_second}}}};
+  if (r.why) out["why"] = to_json(*r.why);
+  return out;
 }
 
 Expected<int> bench(const BenchFlags& flags) {
@@ -163,6 +194,7 @@ Expected<int> bench(const BenchFlags& flags) {
                  in_bytes(static_cast<double>(r.work.bytes) / static_cast<double>(test.all_tokens())),
                  100 * r.roofline.bandwidth_fraction(), 100 * r.roofline.flops_fraction(), r.roofline.arithmetic_intensity(),
                  to_string(r.roofline.bound()));
+      if (r.why) fmt::print("{}", to_text(*r.why));
       std::fflush(stdout);
     }
   }
@@ -189,6 +221,8 @@ void add_bench(Commands& commands) {
       ->type_name("N")
       ->transform(within(1, 100000))
       ->capture_default_str();
+  app.add_flag("--why", flags->why,
+               "for each test, the three costliest stations of a step, what bounds each, and what would cut it");
   app.add_flag("--json", flags->json, "print one JSON document");
 }
 

@@ -22,14 +22,14 @@ struct RunFlags {
   std::size_t tokens = 256;
   std::vector<std::string> stop;
   std::string system, chat_template;
-  bool chat = false, ignore_eos = false, json = false;
+  bool chat = false, ignore_eos = false, why = false, json = false;
 };
 
 struct Answer {
   GenerationResult result;
   double load_seconds, generate_start;  // the latter since the program started
   std::uint64_t peak_rss;
-  std::optional<LongerPhase> phase;  // with --json
+  std::optional<Phases> phases;  // with --json or --why
 };
 
 // Loads the model, streams the answer (without --json), and lets the model go.
@@ -64,8 +64,24 @@ Expected<Answer> generate(const RunFlags& flags) {
   }
   NIHAO_TRY(answer.result, Expected<GenerationResult>(session.result()));
   answer.peak_rss = peak_rss_bytes();
-  if (flags.json) { NIHAO_TRY(answer.phase, LongerPhase::of(session)); }
+  if (flags.json || flags.why) { NIHAO_TRY(answer.phases, Phases::of(session)); }
   return answer;
+}
+
+// "prefill: compute-bound, 45.1 % of the arithmetic peak, 1.2 % of the bandwidth, 812.3 operations a byte"
+void note_phase(std::string_view name, const std::optional<Roofline>& roof) {
+  if (!roof) return;
+  note(fmt::format("{}: {}-bound, {:.1f} % of the arithmetic peak, {:.1f} % of the bandwidth, {:.1f} operations a byte", name,
+                   to_string(roof->bound()), 100 * roof->flops_fraction(), 100 * roof->bandwidth_fraction(),
+                   roof->arithmetic_intensity()));
+}
+
+Json to_json(const std::optional<Roofline>& roof) {
+  if (!roof) return {};
+  return {{"flops_fraction", roof->flops_fraction()},
+          {"bandwidth_fraction", roof->bandwidth_fraction()},
+          {"arithmetic_intensity", roof->arithmetic_intensity()},
+          {"bound", to_string(roof->bound())}};
 }
 
 Expected<int> run(const RunFlags& flags) {
@@ -75,8 +91,13 @@ Expected<int> run(const RunFlags& flags) {
   if (!flags.json) {
     if (!result.text.empty() && result.text.back() != '\n') fmt::print("\n");
     note(speed.line());
+    if (flags.why) {
+      NIHAO_TRY(const Phases::Rooflines roofs, answer.phases->rooflines());
+      note_phase("prefill", roofs.prefill);
+      note_phase("decode", roofs.decode);
+    }
   } else {
-    NIHAO_TRY(const Bound bound, answer.phase->bound());
+    NIHAO_TRY(const Phases::Rooflines roofs, answer.phases->rooflines());
     const bool any = speed.first_token_seconds > 0;
     print_json({{"prompt_ids", result.prompt_ids},
                 {"ids", result.ids},
@@ -89,7 +110,9 @@ Expected<int> run(const RunFlags& flags) {
                   {"decode_tokens", speed.decode_tokens},
                   {"decode_per_s", speed.decode_per_second},
                   {"first_token_ms", any ? Json(speed.first_token_seconds * 1e3) : Json()},
-                  {"bound", to_string(bound)}}},
+                  {"bound", to_string(roofs.longer)},
+                  {"prefill", to_json(roofs.prefill)},
+                  {"decode", to_json(roofs.decode)}}},
                 {"peak_rss_bytes", answer.peak_rss}});
   }
   return result.finish_reason == FinishReason::cancelled ? 130 : 0;
@@ -119,7 +142,9 @@ void add_run(Commands& commands) {
       ->check(not_empty());
   app.add_flag("--ignore-eos", flags->ignore_eos, "go on when the model says that it has finished");
   flags->sampling.add(app);
-  app.add_flag("--json", flags->json, "print one JSON document instead of the text");
+  CLI::Option* why = app.add_flag(
+      "--why", flags->why, "after the answer, what bounds the prompt's reading and the answer's making (--json tells it anyway)");
+  app.add_flag("--json", flags->json, "print one JSON document instead of the text")->excludes(why);
 }
 
 }  // namespace nihao::program

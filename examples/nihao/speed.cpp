@@ -1,5 +1,7 @@
 #include "speed.hpp"
 
+#include <nihao/plan/phase_work.hpp>
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -45,38 +47,45 @@ double arithmetic_peak(const AnyModel& model, const MachinePeaks& peaks) {
   return multiplies_int8(model) ? peaks.int8_per_second : peaks.f32_per_second;
 }
 
-Expected<Work> next_token_work(ModelContext& context, TokenId id) {
+namespace {
+// Watches the next token at the place where the session stands, and leaves the session as it was.
+Expected<PhaseWork> watch_a_token(ModelContext& context, TokenId id) {
   KvCache& cache = context.cache();
   const std::size_t length = cache.length(0);
   if (length == cache.capacity()) cache.truncate(0, length - 1);  // a full context: its last token again
-  WorkCounter counter;
-  const ObserverRef observer(counter);
+  PhaseWork work;
+  const ObserverRef observer(work);
   const SequenceTokens next{0, std::span(&id, 1), Wanted::last};
   NIHAO_CHECK(context.step(std::span(&next, 1), &observer));
   cache.truncate(0, length);
-  return counter.total;
+  return work;
 }
+}  // namespace
 
-Expected<LongerPhase> LongerPhase::of(Session& session) {
+Expected<Phases> Phases::of(Session& session) {
   const AnyModel& model = session.model();
-  LongerPhase phase{{}, multiplies_int8(model), 0, model.device()};
-  for (const TensorInfo& t : model.tensors().tensors()) phase.weights_bytes += t.bytes.size();
+  Phases phases{{}, {}, multiplies_int8(model), 0, model.device()};
+  for (const TensorInfo& t : model.tensors().tensors()) phases.weights_bytes += t.bytes.size();
   NIHAO_TRY(const GenerationResult result, Expected<GenerationResult>(session.result()));
   NIHAO_TRY(ModelContext* const context, session.context());
-  if (result.prompt_ids.empty()) return phase;
-  NIHAO_TRY(phase.work, next_token_work(*context, result.ids.empty() ? result.prompt_ids.back() : result.ids.back()));
-  const std::size_t read = result.prompt_ids.size() - result.reused_tokens;
-  if (result.prefill_seconds > result.decode_seconds) {  // the same weights once a chunk, the same operations once a token
-    phase.work.bytes *= (read + context->chunk() - 1) / context->chunk();
-    phase.work.flops *= read;
-  }
-  return phase;
+  const std::size_t prompt = result.prompt_ids.size(), reused = result.reused_tokens;
+  if (prompt == 0) return phases;
+  NIHAO_TRY(const PhaseWork work, watch_a_token(*context, result.prompt_ids.back()));
+  phases.prefill = {work.reading(reused, prompt - reused, context->chunk()), result.prefill_seconds};
+  phases.decode = {work.making(prompt, result.decode_tokens), result.decode_seconds};
+  return phases;
 }
 
-Expected<Bound> LongerPhase::bound() const {
+Expected<Phases::Rooflines> Phases::rooflines() const {
   constexpr std::uint64_t most = std::uint64_t{256} << 20;
   NIHAO_TRY(const MachinePeaks peaks, measure_peaks(device, static_cast<std::size_t>(std::min(weights_bytes, most))));
-  return Roofline{work, 1, peaks.bytes_per_second, int8 ? peaks.int8_per_second : peaks.f32_per_second}.bound();
+  const auto roof = [&](const Phase& phase) {
+    return Roofline{phase.work, phase.seconds, peaks.bytes_per_second, int8 ? peaks.int8_per_second : peaks.f32_per_second};
+  };
+  Rooflines out{{}, {}, roof(decode.seconds > prefill.seconds ? decode : prefill).bound()};
+  if (prefill.seconds > 0) out.prefill = roof(prefill);
+  if (decode.seconds > 0) out.decode = roof(decode);
+  return out;
 }
 
 }  // namespace nihao::program

@@ -5,6 +5,7 @@
 #include <nihao/format/registry.hpp>
 #include <nihao/plan/roofline.hpp>
 
+#include <optional>
 #include <string>
 
 namespace nihao::program {
@@ -25,22 +26,29 @@ struct Speed {
 /// The arithmetic peak of the kind that most of the model's weights are multiplied in.
 [[nodiscard]] double arithmetic_peak(const AnyModel& model, const MachinePeaks& peaks);
 
-/// The work of the next token at the place where the session stands. Leaves the session as it was.
-[[nodiscard]] Expected<Work> next_token_work(ModelContext& context, TokenId id);
-
-/// The phase of a generation that took longer, reading the prompt or making the answer: what its bound is told from. It outlives
-/// the session and the model.
-struct LongerPhase {
-  Work work;
+/// The work of the two phases of a generation, reading the prompt and making the answer: what their bounds are told from. It
+/// outlives the session and the model.
+struct Phases {
+  struct Phase {
+    Work work;
+    double seconds = 0;  ///< 0: it did not come to pass
+  };
+  Phase prefill, decode;
   bool int8;                    ///< which arithmetic: int8 dot products, or f32
   std::uint64_t weights_bytes;  ///< of the model
   Cpu device;
 
   /// Of the session's last generation. Leaves the session as it was.
-  [[nodiscard]] static Expected<LongerPhase> of(Session& session);
-  /// Its work against the machine's peaks, measured now in about a quarter of a second. Call it when the model is gone: it takes
-  /// as much memory as the weights had, 256 MiB at most.
-  [[nodiscard]] Expected<Bound> bound() const;
+  [[nodiscard]] static Expected<Phases> of(Session& session);
+
+  /// The phases against the machine's peaks.
+  struct Rooflines {
+    std::optional<Roofline> prefill, decode;  ///< none where the phase did not come to pass
+    Bound longer;                             ///< of the phase that took longer
+  };
+  /// The peaks are measured now, in about a quarter of a second. Call it when the model is gone: it takes as much memory as the
+  /// weights had, 256 MiB at most.
+  [[nodiscard]] Expected<Rooflines> rooflines() const;
 };
 
 }  // namespace nihao::program

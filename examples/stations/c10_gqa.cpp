@@ -35,6 +35,26 @@ nihao::Expected<void> tell(const station::Model& m) {
   line(fmt::format("GQA, {} kv heads (this model)", c.kv_heads), c.kv_heads);
   line("MQA, 1 kv head", 1);
 
+  // Decode: the next token's attention reads all of it, and does the same operations however many query heads share what is read.
+  const auto operations = static_cast<double>(layers * context * 4 * c.heads * c.head_dim);
+  fmt::print(
+      "\n3. What the next token's attention reads, {} tokens being kept, and does: 4 * {} layers * {} tokens * {} query heads * "
+      "{}\n"
+      "   = {:.1f} Mop, however the heads are grouped. Operations a byte read:\n",
+      context, layers, context, c.heads, c.head_dim, operations / 1e6);
+  fmt::print("    {:<28}{:>12}{:>10}{:>12}{:>10}\n", "", "f16, MB", "ops/byte", "q8_0, MB", "ops/byte");
+  const auto reads = [&](std::string_view what, std::size_t heads) {
+    const double f16 = bytes(heads, nihao::KvType::f16) * context, q8_0 = bytes(heads, nihao::KvType::q8_0) * context;
+    fmt::print("    {:<28}{:12.1f}{:10.2f}{:12.1f}{:10.2f}\n", what, f16 / 1e6, operations / f16, q8_0 / 1e6, operations / q8_0);
+  };
+  reads("MHA", c.heads);
+  reads("GQA (this model)", c.kv_heads);
+  reads("MQA", 1);
+  fmt::print(
+      "   As f16, a byte is read for as many operations as query heads share it. A machine can do ten or more for each byte "
+      "that\n"
+      "   it reads: sharing heads makes a long context cheaper to read, not to compute.\n");
+
   station::Kept kept;
   NIHAO_TRY(const auto room, m.model.context({.positions = context, .kv = nihao::KvType::f16}));
   const nihao::SequenceTokens all{0, m.ids};
@@ -42,7 +62,7 @@ nihao::Expected<void> tell(const station::Model& m) {
   if (auto step = room->step(std::span(&all, 1), &observer); !step) return std::move(step).error();
   const std::size_t blocks = (tokens + nihao::kv_block - 1) / nihao::kv_block;
   fmt::print(
-      "\n3. The cache of this program: {} bytes reserved for {} positions ({:.2f} MiB). What the layers keep of\n"
+      "\n4. The cache of this program: {} bytes reserved for {} positions ({:.2f} MiB). What the layers keep of\n"
       "   the same positions lies together, so the system gives memory, 2 MiB at a time, only to what is written:\n"
       "   the {} tokens of \"{}\" lie in {} block(s) of {} positions, {} bytes in each of {} layers.\n",
       room->cache().bytes(), context, static_cast<double>(room->cache().bytes()) / (1 << 20), tokens, station::prompt, blocks,
@@ -56,7 +76,7 @@ nihao::Expected<void> tell(const station::Model& m) {
   const auto q = kept.at("q_after_rope", 0), k = kept.at("k_after_rope", 0);
   const nihao::KvView view{room->cache().layout(0), room->cache().data(0), room->cache().blocks(0)};
   fmt::print(
-      "\n4. One set of keys, {} readers: the shares that the heads of group 0 give to the tokens (layer 0, t = {}), in "
+      "\n5. One set of keys, {} readers: the shares that the heads of group 0 give to the tokens (layer 0, t = {}), in "
       "percent:\n    {:<8}",
       group, t, "");
   for (const nihao::TokenId id : m.ids) fmt::print("{:>10}", m.shown(id));

@@ -254,13 +254,25 @@ TEST_CASE("run tells ids, text, finish reason, timings and memory") {
   CHECK(json["finish_reason"] == "length");
   const Json& timings = json["timings"];
   CHECK(keys(timings) == std::set<std::string>{"load_ms", "prompt_tokens", "prompt_per_s", "decode_tokens", "decode_per_s",
-                                               "first_token_ms", "bound"});
+                                               "first_token_ms", "bound", "prefill", "decode"});
   CHECK(timings["prompt_tokens"] == json["prompt_ids"].size());
   CHECK(timings["decode_tokens"] == 12);
   for (const char* positive : {"load_ms", "prompt_per_s", "decode_per_s", "first_token_ms"})
     CHECK(timings[positive].get<double>() > 0);
   CHECK(timings["first_token_ms"].get<double>() > timings["load_ms"].get<double>());
   CHECK((timings["bound"] == "compute" || timings["bound"] == "memory"));
+  for (const char* phase : {"prefill", "decode"}) {
+    const Json& told = timings[phase];
+    CHECK(keys(told) == std::set<std::string>{"flops_fraction", "bandwidth_fraction", "arithmetic_intensity", "bound"});
+    for (const char* positive : {"flops_fraction", "bandwidth_fraction", "arithmetic_intensity"})
+      CHECK(told[positive].get<double>() > 0);
+    CHECK((told["bound"] == "compute" || told["bound"] == "memory"));
+  }
+  // Tokens that are read together share the weights.
+  CHECK(timings["prefill"]["arithmetic_intensity"].get<double>() > timings["decode"]["arithmetic_intensity"].get<double>());
+  const Json none = json_of({"run", "--model", model("Q4_K"), "-n", "0", "hello"})["timings"];
+  CHECK(none["decode"].is_null());
+  CHECK(none["prefill"]["bound"] == none["bound"]);
   CHECK(json["peak_rss_bytes"].get<std::uint64_t>() > 1'000'000);
 }
 
@@ -306,4 +318,46 @@ TEST_CASE("bench tells each test's speed and where the machine's limits are") {
   CHECK(json.size() == 12);
   // Two sequences share one reading of the weights.
   CHECK(json[2]["bytes_per_token"].get<double>() < 0.75 * json[1]["bytes_per_token"].get<double>());
+}
+
+TEST_CASE("bench --why tells the three costliest stations of a step, what bounds each and what would cut it") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const std::vector<std::string> arguments{"bench", "--model", model("Q4_K"), "-p", "64", "--chunk", "32", "-n",
+                                           "4",     "-b",      "1,2",         "-t", "1",  "-r",      "2",  "--why"};
+  const Json json = json_of(arguments);
+  REQUIRE(json.size() == 3);
+  for (const Json& test : json) {
+    const Json& why = test["why"];
+    REQUIRE(keys(why) ==
+            std::set<std::string>{"bound", "rows", "step_ms", "observed_step_ms", "stations_ms", "share_by_bound", "stations"});
+    CHECK(why["bound"] == test["bound"]);
+    CHECK(why["rows"] == (test["test"] == "pp64" ? 32 : test["batch"].get<int>()));
+    CHECK(why["step_ms"].get<double>() > 0);
+    // All of a step is some station's, but for what lies around the forward pass.
+    CHECK(why["stations_ms"] <= why["observed_step_ms"]);
+    CHECK(why["stations_ms"].get<double>() > 0.5 * why["observed_step_ms"].get<double>());
+    double shares = 0;
+    for (const Json& share : why["share_by_bound"]) shares += share.get<double>();
+    CHECK(shares == doctest::Approx(1));
+    REQUIRE(why["stations"].size() == 3);
+    double share = 1;
+    for (const Json& station : why["stations"]) {
+      REQUIRE(keys(station) == std::set<std::string>{"station", "share", "ms", "calls", "bytes", "ops", "gb_per_s", "gop_per_s",
+                                                     "bandwidth_fraction", "flops_fraction", "peak", "bound", "cut"});
+      CHECK(station["share"] <= share);
+      share = station["share"].get<double>();
+      CHECK(station["ms"].get<double>() == doctest::Approx(share * why["stations_ms"].get<double>()));
+      CHECK(std::set<std::string>{"compute", "memory", "overhead"}.contains(station["bound"].get<std::string>()));
+      CHECK(station["cut"].get<std::string>().size() > 20);
+    }
+  }
+  CHECK(!json_of({"bench", "--model", model("Q4_K"), "-p", "4", "-n", "0", "-t", "1", "-r", "1"})[0].contains("why"));
+
+  const auto text = test::run(arguments);
+  CHECK(text.status == 0);
+  CHECK(text.err == "");
+  CHECK(text.out.find("bound by ") != std::string::npos);
+  CHECK(text.out.find("A step of 32 rows takes ") != std::string::npos);
+  CHECK(text.out.find("A step of 1 row takes ") != std::string::npos);
+  CHECK(text.out.find("The costliest, and what would cut each:\n") != std::string::npos);
 }

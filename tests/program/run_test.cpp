@@ -31,6 +31,22 @@ TEST_CASE("what run streams is the text that --json tells, and the speed goes to
   CHECK(streamed.err.find("answer 40 tokens") != std::string::npos);
 }
 
+TEST_CASE("run --why tells what bounds each phase, on standard error, after the answer") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const std::vector<std::string> arguments{"run", "--model", model(), "-n", "9", "--temp", "0", "--ignore-eos", "hello"};
+  const auto plain = test::run(arguments), why = test::run(with(arguments, {"--why"}));
+  CHECK(why.status == 0);
+  CHECK(why.out == plain.out);
+  CHECK(plain.err.find("prefill") == std::string::npos);
+  CHECK(why.err.find("-bound, ") != std::string::npos);
+  CHECK(why.err.find("prefill: ") < why.err.find("decode: "));
+  CHECK(why.err.find("decode: ") != std::string::npos);
+  // A phase that did not come to pass has no bound.
+  const auto none = test::run({"run", "--model", model(), "-n", "0", "--why", "hello"});
+  CHECK(none.err.find("prefill: ") != std::string::npos);
+  CHECK(none.err.find("decode: ") == std::string::npos);
+}
+
 TEST_CASE("run gives the same ids for any threads, chunk and instruction set") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const std::vector<std::string> arguments{

@@ -174,7 +174,8 @@ TEST_CASE("flags that would have no effect are bad usage") {
   refused({"render", "--model", "m", "--context", "c"}, {"--tools", "t"}, "--tools");
   refused({"render", "--model", "m", "--context", "c"}, {"--no-generation-prompt"}, "--no-generation-prompt");
   refused({"bench", "--model", "m"}, {"-p", "0", "-n", "0"}, "there is nothing to measure");
-  refused({"bench", "--model", "m"}, {"--ctx", "100"}, "--ctx");  // a test has as many positions as it needs
+  refused({"run", "--model", "m", "--json", "hi"}, {"--why"}, "--why");  // --json tells it anyway
+  refused({"bench", "--model", "m"}, {"--ctx", "100"}, "--ctx");         // a test has as many positions as it needs
 }
 
 TEST_CASE("an empty name of a file is bad usage that says whose") {
