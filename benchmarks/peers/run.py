@@ -204,7 +204,7 @@ def print_row(row, header):
         print(f"{'model':<34} {'t':>2} {'test':<13}" + "".join(columns) + f"{'arithmetic':>12}{'bandwidth':>11}")
     speeds = "".join(f"{value:>12.1f}" for value in row["median"].values())
     ratios = "".join(f"{r['median']:>11.2f} ({r['min']:.2f} to {r['max']:.2f})".rjust(26) for r in row["ratio"].values())
-    notes = "".join(f"  [{name}: {note}]" for name, note in row["notes"].items())
+    notes = "".join(f"  [{', '.join(n for n in row['notes'] if row['notes'][n] == note)}: {note}]" for note in sorted(set(row["notes"].values())))
     print(f"{row['model']:<34} {row['threads']:>2} {row['test']:<13}{speeds}{ratios}{100 * row['flops_fraction']:>10.1f} %"
           f"{100 * row['bandwidth_fraction']:>9.1f} %{notes}", flush=True)
 
