@@ -1,5 +1,7 @@
-#include "nihao/kernels/cpu/matmul_tile.hpp"
+#include "nihao/simd/isa.hpp"
 
 #if NIHAO_X86
+#include "nihao/kernels/cpu/matmul_tile.hpp"
+
 template void nihao::detail::matmul_one_tile<nihao::Isa::avx2, nihao::Quant<nihao::Any>>(const nihao::TileTask&) noexcept;
 #endif

@@ -17,7 +17,8 @@ namespace nihao::program {
 
 namespace {
 const auto program_start = std::chrono::steady_clock::now();
-}
+constexpr const char* isa_names = "portable, avx2, avx_vnni, avx512 or neon_dotprod";
+}  // namespace
 
 void ModelFlags::add_path(CLI::App& app) {
   app.add_option("-m,--model", path, "a GGUF file, or a Hugging Face folder")->type_name("M")->required()->check(not_empty());
@@ -42,10 +43,9 @@ void ModelFlags::add_common(CLI::App& app) {
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
-  app.add_option("--isa", isa,
-                 "instruction set: portable, avx2, avx_vnni or avx512 (default: $NIHAO_ISA, or the best of this machine)")
+  app.add_option("--isa", isa, concat("instruction set: ", isa_names, " (default: $NIHAO_ISA, or the best of this machine)"))
       ->type_name("NAME")
-      ->check(one_of({"portable", "avx2", "avx_vnni", "avx512"}));
+      ->check(one_of({"portable", "avx2", "avx_vnni", "avx512", "neon_dotprod"}));
   app.add_option("--device", device, "where it runs: cpu")->type_name("NAME")->check(one_of({"cpu"}))->capture_default_str();
 }
 
@@ -53,7 +53,7 @@ CpuOptions ModelFlags::cpu() const {
   const char* environment = std::getenv("NIHAO_ISA");
   const std::string name = isa.empty() && environment != nullptr ? std::string(environment) : isa;
   const auto chosen = isa_from_name(name);
-  if (!chosen && !name.empty()) throw UsageError(concat("NIHAO_ISA is ", name, ": not portable, avx2, avx_vnni or avx512"));
+  if (!chosen && !name.empty()) throw UsageError(concat("NIHAO_ISA is ", name, ": not ", isa_names));
   return {.threads = threads, .isa = chosen, .exact = exact};
 }
 

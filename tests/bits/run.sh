@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The kernels' bits must not depend on the compiler, the optimisation level, -ffp-contract or the including unit's -m flags:
-# bash tests/bits/run.sh [folder for the programs]
+# The kernels' bits must not depend on the compiler, the optimisation level, -ffp-contract, the including unit's -m flags or the
+# architecture: bash tests/bits/run.sh [folder for the programs]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=${1:-build/bits}
 mkdir -p "$out"
-expected="" failed=0
+expected="" failed=0 emulator=()
 check() { # name compiler flag...
   local name=$1 got
   shift
   "$@" -std=c++20 -Iinclude tests/bits/bits.cpp -o "$out/$name" -pthread
-  got=$("$out/$name" | sort -u)
+  got=$("${emulator[@]}" "$out/$name" | sort -u)
   if [ -z "$expected" ]; then expected=$got; fi
   if [ "$got" = "$expected" ] && [ "$(wc -l <<< "$got")" = 1 ]; then echo "ok $name $got"; else echo "FAILED $name" $got "instead of" $expected; failed=1; fi
 }
@@ -19,4 +19,12 @@ check gcc-O2-baseline-off g++ -O2 -ffp-contract=off
 check gcc-O0 g++ -O0
 check clang-O3-native-fast clang++-14 -O3 -march=native -ffp-contract=fast
 check clang-O1-v3-off clang++-14 -O1 -march=x86-64-v3 -ffp-contract=off
+if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then
+  emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+  check arm-gcc-O3-fast aarch64-linux-gnu-g++ -O3 -ffp-contract=fast
+  check arm-gcc-O1-v9-off aarch64-linux-gnu-g++ -O1 -march=armv9-a -ffp-contract=off
+  check arm-clang-O2-fast clang++-14 --target=aarch64-linux-gnu -O2 -ffp-contract=fast
+else
+  echo "no cross compiler or no qemu-user: the bits on Arm are not compared"
+fi
 exit $failed

@@ -53,7 +53,8 @@ void check_invariance(const std::string& name, const Load& load, std::size_t len
                       bool exact = false) {
   CAPTURE(name);
   std::vector<float> expected;
-  for (const Isa isa : {Isa::avx512, Isa::avx_vnni, Isa::avx2, Isa::portable}) {
+  for (std::size_t i = std::size(all_isas); i-- > 0;) {
+    const Isa isa = all_isas[i];
     const bool best = isa == best_isa();
     if (!cpu_supports(isa) || (sanitized && !best && (isa != Isa::portable || length > 500))) continue;
     CAPTURE(to_string(isa));

@@ -49,6 +49,10 @@
 #define NIHAO_ABI abi_x86_v3
 #elif defined(__x86_64__)
 #define NIHAO_ABI abi_x86_v1
+#elif defined(__ARM_FEATURE_SVE) && defined(__aarch64__)
+#define NIHAO_ABI abi_aarch64_sve
+#elif defined(__ARM_FEATURE_DOTPROD) && defined(__aarch64__)
+#define NIHAO_ABI abi_aarch64_dotprod
 #elif defined(__aarch64__)
 #define NIHAO_ABI abi_aarch64
 #else

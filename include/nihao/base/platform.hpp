@@ -1,5 +1,5 @@
 // The one file that talks to the operating system: files mapped into memory and written, large aligned allocations, process
-// figures.
+// figures, and what the system knows of the processor.
 #pragma once
 
 #include "error.hpp"
@@ -21,6 +21,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 namespace nihao {
 
@@ -222,5 +225,19 @@ class Thread {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 #endif
 }
+
+#if defined(__aarch64__)
+/// True if this machine's processor has the dot products of bytes (sdot) that came with Armv8.2.
+[[nodiscard]] inline bool cpu_has_arm_dotprod() noexcept {
+#if defined(__linux__)
+  constexpr unsigned long asimddp = 1ul << 20;  // HWCAP_ASIMDDP of <asm/hwcap.h>: part of the kernel's contract
+  return (::getauxval(AT_HWCAP) & asimddp) != 0;
+#elif defined(__APPLE__)
+  return true;  // every Mac of this architecture has them
+#else
+  return false;
+#endif
+}
+#endif
 
 }  // namespace nihao

@@ -12,18 +12,26 @@
 #else
 #define NIHAO_X86 0
 #endif
+#if defined(__aarch64__)
+#define NIHAO_ARM 1
+#include "../base/platform.hpp"  // what an Arm processor has, only the system says
+#else
+#define NIHAO_ARM 0
+#endif
 
 namespace nihao {
 
-/// The instruction sets that kernels are compiled for, in rising order. All give the same bits (docs/dispatch.md).
+/// The instruction sets that kernels are compiled for, in rising order on each architecture; what another architecture has is a
+/// name here, and never supported. All give the same bits (docs/dispatch.md).
 enum class Isa : std::uint8_t {
-  portable,  ///< xsimd at the flags of the unit that includes the library
-  avx2,      ///< AVX2, FMA, F16C
-  avx_vnni,  ///< the same with 256-bit vpdpbusd
-  avx512,    ///< AVX-512 F, BW, DQ, VL and VNNI
+  portable,      ///< xsimd at the flags of the unit that includes the library
+  avx2,          ///< AVX2, FMA, F16C
+  avx_vnni,      ///< the same with 256-bit vpdpbusd
+  avx512,        ///< AVX-512 F, BW, DQ, VL and VNNI
+  neon_dotprod,  ///< AArch64's NEON with sdot
 };
 
-inline constexpr Isa all_isas[] = {Isa::portable, Isa::avx2, Isa::avx_vnni, Isa::avx512};
+inline constexpr Isa all_isas[] = {Isa::portable, Isa::avx2, Isa::avx_vnni, Isa::avx512, Isa::neon_dotprod};
 
 constexpr std::string_view to_string(Isa isa) noexcept {
   switch (isa) {
@@ -31,6 +39,7 @@ constexpr std::string_view to_string(Isa isa) noexcept {
     case Isa::avx2: return "avx2";
     case Isa::avx_vnni: return "avx_vnni";
     case Isa::avx512: return "avx512";
+    case Isa::neon_dotprod: return "neon_dotprod";
   }
   return "unknown";
 }
@@ -54,19 +63,18 @@ inline bool cpu_has_avx_vnni() noexcept {
 
 /// True if this machine can run `isa`.
 [[nodiscard]] inline bool cpu_supports(Isa isa) noexcept {
+  if (isa == Isa::portable) return true;
 #if NIHAO_X86
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");  // every CPU with both has F16C
-  switch (isa) {
-    case Isa::portable: return true;
-    case Isa::avx2: return avx2;
-    case Isa::avx_vnni: return avx2 && detail::cpu_has_avx_vnni();
-    case Isa::avx512:
-      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-  }
-  return false;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return false;  // every CPU with both has F16C
+  if (isa == Isa::avx_vnni) return detail::cpu_has_avx_vnni();
+  if (isa == Isa::avx512)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  return isa == Isa::avx2;
+#elif NIHAO_ARM
+  return isa == Isa::neon_dotprod && cpu_has_arm_dotprod();
 #else
-  return isa == Isa::portable;
+  return false;
 #endif
 }
 
@@ -95,14 +103,31 @@ inline bool cpu_has_avx_vnni() noexcept {
 #define NIHAO_FLAGS_AVX2 "avx2,fma,f16c"
 #define NIHAO_FLAGS_AVX_VNNI "avx2,fma,f16c,avxvnni"
 #define NIHAO_FLAGS_AVX512 "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
+#if defined(__clang__)
+#define NIHAO_FLAGS_NEON_DOTPROD "dotprod"
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define NIHAO_FLAGS_NEON_DOTPROD "+dotprod"
+#else  // g++'s own intrinsic, and the assembler of 2022, want the architecture that first had it
+#define NIHAO_FLAGS_NEON_DOTPROD "arch=armv8.2-a+dotprod"
+#endif
+
+// NIHAO_EACH_ISA(M, ...) is M(set, ...) for every set of this architecture beside `portable`, the best one first. A set is a
+// value of Isa and a namespace in nihao::simd, of one name.
+#if NIHAO_X86
+#define NIHAO_EACH_ISA(M, ...) M(avx512, __VA_ARGS__) M(avx_vnni, __VA_ARGS__) M(avx2, __VA_ARGS__)
+#elif NIHAO_ARM
+#define NIHAO_EACH_ISA(M, ...) M(neon_dotprod, __VA_ARGS__)
+#else
+#define NIHAO_EACH_ISA(M, ...)
+#endif
 
 // NIHAO_ON_ISA(isa, kernel(arguments)) calls the copy of a kernel that was compiled for `isa`.
-#if NIHAO_X86
-#define NIHAO_ON_ISA(isa, ...)                                              \
-  ((isa) == ::nihao::Isa::avx512     ? ::nihao::simd::avx512::__VA_ARGS__   \
-   : (isa) == ::nihao::Isa::avx_vnni ? ::nihao::simd::avx_vnni::__VA_ARGS__ \
-   : (isa) == ::nihao::Isa::avx2     ? ::nihao::simd::avx2::__VA_ARGS__     \
-                                     : ::nihao::simd::portable::__VA_ARGS__)
-#else
-#define NIHAO_ON_ISA(isa, ...) (static_cast<void>(isa), ::nihao::simd::portable::__VA_ARGS__)
-#endif
+#define NIHAO_ON_ISA(isa, ...) \
+  (static_cast<void>(isa), NIHAO_EACH_ISA(NIHAO_CHOOSE_ISA_, isa, __VA_ARGS__)::nihao::simd::portable::__VA_ARGS__)
+#define NIHAO_CHOOSE_ISA_(set, isa, ...) (isa) == ::nihao::Isa::set ? ::nihao::simd::set::__VA_ARGS__:
+// The same as a statement, for a constant: of a kernel that is a template, no other copy is instantiated.
+#define NIHAO_RETURN_ON_ISA(isa, ...) \
+  NIHAO_EACH_ISA(NIHAO_CONSTANT_ISA_, isa, __VA_ARGS__) return ::nihao::simd::portable::__VA_ARGS__
+#define NIHAO_CONSTANT_ISA_(set, isa, ...)                                          \
+  if constexpr ((isa) == ::nihao::Isa::set) return ::nihao::simd::set::__VA_ARGS__; \
+  else

@@ -1,10 +1,11 @@
 // The vocabulary that every fast CPU kernel is written in: sixteen logical lanes, on every instruction set.
 //
-// f32x16 and i32x16 hold sixteen numbers, u8x64 holds sixty-four bytes: one ZMM register, two YMM registers, or as many xsimd
-// batches as it takes. Because the lane count is the same everywhere and every multiply-add is a true fused one, a kernel gives
-// the same bits on every set. `tile_tokens` and `tile_rows` say how large a register tile of a matmul fits the set.
+// f32x16 and i32x16 hold sixteen numbers, u8x64 holds sixty-four bytes: one ZMM register, two YMM registers, four of NEON's, or
+// as many xsimd batches as it takes. Because the lane count is the same everywhere and every multiply-add is a true fused one, a
+// kernel gives the same bits on every set. `tile_tokens` and `tile_rows` say how large a register tile of a matmul fits the set.
 //
-// Per set: lanes_avx512.inl, lanes_avx2.inl (twice: with and without vpdpbusd), lanes_portable.inl. math.inl builds on them.
+// Per set: lanes_avx512.inl, lanes_avx2.inl (twice: with and without vpdpbusd), lanes_neon.inl, lanes_portable.inl. math.inl
+// builds on them.
 #pragma once
 
 #include "../base/config.hpp"
@@ -18,6 +19,8 @@
 
 #if NIHAO_X86
 #include <immintrin.h>
+#elif NIHAO_ARM
+#include <arm_neon.h>
 #endif
 #include <xsimd/xsimd.hpp>
 
@@ -47,6 +50,11 @@ using namespace avx2;  // the kernels without dot products; what is declared in 
 
 NIHAO_TARGET_BEGIN(NIHAO_FLAGS_AVX512)
 #include "lanes_avx512.inl"
+NIHAO_TARGET_END
+
+#elif NIHAO_ARM
+NIHAO_TARGET_BEGIN(NIHAO_FLAGS_NEON_DOTPROD)
+#include "lanes_neon.inl"
 NIHAO_TARGET_END
 #endif
 

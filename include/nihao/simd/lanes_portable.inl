@@ -83,8 +83,12 @@ NIHAO_ALWAYS_INLINE f32x16 sub(f32x16 a, f32x16 b) noexcept {
 NIHAO_ALWAYS_INLINE f32x16 mul(f32x16 a, f32x16 b) noexcept {
   return each_batch([&](std::size_t i) { return a.v[i] * b.v[i]; });
 }
-NIHAO_ALWAYS_INLINE f32x16 div(f32x16 a, f32x16 b) noexcept {
-  return each_batch([&](std::size_t i) { return a.v[i] / b.v[i]; });
+// Lane by lane, which compilers make the division of whole vectors: xsimd 8 on Arm multiplies by a refined reciprocal instead.
+inline f32x16 div(const f32x16& a, const f32x16& b) noexcept {
+  float x[16], y[16];
+  store(x, a), store(y, b);
+  for (int i = 0; i < 16; ++i) x[i] /= y[i];
+  return load(x);
 }
 // Lane by lane: the contract is one rounding, and not every version of xsimd fuses on every set. Compilers make it one
 // instruction, or, on an x86 without one, sixteen calls of the C library that are better not inlined.

@@ -27,25 +27,13 @@ namespace detail {
 // The copy of matmul_tile<F> for `isa`.
 template <Isa isa, class F, class X>
 void matmul_tile_on(const Tile<F>* w, const X& x, std::size_t first, std::size_t count, const TileOutput& out) noexcept {
-#if NIHAO_X86
-  if constexpr (isa == Isa::avx512) return simd::avx512::matmul_tile<F>(w, x, first, count, out);
-  else if constexpr (isa == Isa::avx_vnni) return simd::avx_vnni::matmul_tile<F>(w, x, first, count, out);
-  else if constexpr (isa == Isa::avx2) return simd::avx2::matmul_tile<F>(w, x, first, count, out);
-  else
-#endif
-    return simd::portable::matmul_tile<F>(w, x, first, count, out);
+  NIHAO_RETURN_ON_ISA(isa, matmul_tile<F>(w, x, first, count, out));
 }
 // The same of matmul_expanded<F>.
 template <Isa isa, class F>
 void matmul_expanded_on(const Tile<F>* w, std::size_t tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
                         const TileOutput* out, float* scratch) noexcept {
-#if NIHAO_X86
-  if constexpr (isa == Isa::avx512) return simd::avx512::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
-  else if constexpr (isa == Isa::avx_vnni) return simd::avx_vnni::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
-  else if constexpr (isa == Isa::avx2) return simd::avx2::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
-  else
-#endif
-    return simd::portable::matmul_expanded<F>(w, tiles, x, first, count, out, scratch);
+  NIHAO_RETURN_ON_ISA(isa, matmul_expanded<F>(w, tiles, x, first, count, out, scratch));
 }
 
 // Row r of the matrix into column `lane` of a [k][16] tile of floats.
@@ -98,12 +86,10 @@ void matmul_one_tile(const TileTask& task) noexcept {
 }
 
 #if NIHAO_COMPILED  // nihao::compiled has these, one unit per set
-#if NIHAO_X86
-extern template void matmul_one_tile<Isa::avx2, Quant<Any>>(const TileTask&) noexcept;
-extern template void matmul_one_tile<Isa::avx_vnni, Quant<Any>>(const TileTask&) noexcept;
-extern template void matmul_one_tile<Isa::avx512, Quant<Any>>(const TileTask&) noexcept;
-#endif
-extern template void matmul_one_tile<Isa::portable, Quant<Any>>(const TileTask&) noexcept;
+#define NIHAO_COMPILED_TILE(set, ...) extern template void matmul_one_tile<Isa::set, Quant<Any>>(const TileTask&) noexcept;
+NIHAO_EACH_ISA(NIHAO_COMPILED_TILE)
+NIHAO_COMPILED_TILE(portable)
+#undef NIHAO_COMPILED_TILE
 #endif
 
 }  // namespace detail
@@ -111,14 +97,13 @@ extern template void matmul_one_tile<Isa::portable, Quant<Any>>(const TileTask&)
 /// Runs `task` on `cpu`'s instruction set. Q says which formats' kernels exist.
 template <class Q>
 void matmul_one_tile(const Cpu& cpu, const TileTask& task) noexcept {
+#define NIHAO_TILE_CASE(set, ...) \
+  case Isa::set: return detail::matmul_one_tile<Isa::set, Q>(task);
   switch (cpu.isa()) {
-#if NIHAO_X86
-    case Isa::avx2: return detail::matmul_one_tile<Isa::avx2, Q>(task);
-    case Isa::avx_vnni: return detail::matmul_one_tile<Isa::avx_vnni, Q>(task);
-    case Isa::avx512: return detail::matmul_one_tile<Isa::avx512, Q>(task);
-#endif
+    NIHAO_EACH_ISA(NIHAO_TILE_CASE)
     default: return detail::matmul_one_tile<Isa::portable, Q>(task);
   }
+#undef NIHAO_TILE_CASE
 }
 
 }  // namespace nihao
