@@ -24,15 +24,8 @@ using namespace nihao;
 
 namespace {
 
-/// Of the first core, as Linux tells it (sysconf counts an AMD cache once for each core); 32 MiB where it does not.
-std::size_t last_level_cache() {
-  unsigned long kib = 0;
-  if (std::FILE* file = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
-    if (std::fscanf(file, "%luK", &kib) != 1) kib = 0;
-    std::fclose(file);
-  }
-  return std::size_t{kib > 0 ? kib : 32 << 10} << 10;
-}
+/// What is read in turn to come from memory: a virtual machine may have a larger cache than it says.
+constexpr std::size_t beyond_caches = std::size_t{512} << 20;
 
 /// A device and what it can do.
 struct Machine {
@@ -40,9 +33,21 @@ struct Machine {
   MachinePeaks peaks;
 };
 
+/// The best of three: a peak that somebody disturbed would flatter every kernel.
+Expected<MachinePeaks> best_peaks(const Cpu& cpu) {
+  MachinePeaks best;
+  for (int i = 0; i < 3; ++i) {
+    NIHAO_TRY(const MachinePeaks peaks, measure_peaks(cpu, 2 * beyond_caches));
+    best.bytes_per_second = std::max(best.bytes_per_second, peaks.bytes_per_second);
+    best.int8_per_second = std::max(best.int8_per_second, peaks.int8_per_second);
+    best.f32_per_second = std::max(best.f32_per_second, peaks.f32_per_second);
+  }
+  return best;
+}
+
 enum class Kind { integers, floats };
 
-/// Times `call(i)` and writes the counters. `streams`: the bytes come from memory.
+/// Times `call(i)` and writes the counters. `streams`: the bytes come from memory, not from a cache.
 template <class F>
 void time_calls(benchmark::State& state, const Machine& m, Work work, Kind kind, bool streams, const F& call) {
   std::size_t i = 0;
@@ -90,7 +95,7 @@ struct Weights {
 struct MatmulCase {
   const char* name;
   std::size_t tokens;
-  std::uint32_t rows, cols;  ///< rows 0: as many as exceed the last-level cache four times
+  std::uint32_t rows, cols;  ///< rows 0: as many as no cache holds
 };
 constexpr MatmulCase matmul_cases[] = {{"gemv_memory", 1, 0, 4096}, {"gemv_cache", 1, 256, 1024}, {"batch2", 2, 0, 4096},
                                        {"batch4", 4, 0, 4096},      {"batch8", 8, 0, 4096},       {"batch16", 16, 0, 4096},
@@ -98,14 +103,14 @@ constexpr MatmulCase matmul_cases[] = {{"gemv_memory", 1, 0, 4096}, {"gemv_cache
 
 void matmul(benchmark::State& state, const Machine& m, Weights& weights, FormatId format, const MatmulCase& c) {
   const std::size_t tile = packed_bytes(format, tile_rows, c.cols);
-  const auto rows = c.rows > 0 ? c.rows : static_cast<std::uint32_t>(ceil_div(4 * last_level_cache(), tile) * tile_rows);
+  const auto rows = c.rows > 0 ? c.rows : static_cast<std::uint32_t>(ceil_div(beyond_caches, tile) * tile_rows);
   const CpuWeight& weight = weights.get(m.cpu, format, rows, c.cols);
   const CpuScratch scratch = CpuScratch::create(m.cpu, {c.tokens, c.cols, 16, 1, 16}).value();
   auto x = filled<float>(c.tokens * c.cols), y = filled<float>(c.tokens * rows);
   const Ops<Cpu>::Job job{&weight, view(y, c.tokens)};
   const std::size_t bytes = packed_bytes(format, rows, c.cols);
   const Kind kind = format_info(format).block_size > 1 ? Kind::integers : Kind::floats;
-  time_calls(state, m, {bytes + 4 * (x.size() + y.size()), 2ull * c.tokens * rows * c.cols}, kind, bytes > 2 * last_level_cache(),
+  time_calls(state, m, {bytes + 4 * (x.size() + y.size()), 2ull * c.tokens * rows * c.cols}, kind, c.rows == 0,
              [&](std::size_t) { Ops<Cpu>::linear<Quant<Any>>(m.cpu, scratch, view(x, c.tokens), std::span(&job, 1)); });
 }
 
@@ -126,7 +131,7 @@ void attention(benchmark::State& state, const Machine& m, KvType type, std::uint
   const std::size_t positions = c.tokens + c.before, width = 2048;
   // A decode step finds none of its keys in a cache: between two steps of a layer the other layers are read.
   const std::size_t layer_bytes = KvLayout{type, shape.kv_heads, head_dim}.block_bytes() * ceil_div(positions, kv_block);
-  const std::size_t layers = c.tokens == 1 ? ceil_div(2 * last_level_cache(), layer_bytes) : 1;
+  const std::size_t layers = c.tokens == 1 ? ceil_div(beyond_caches, layer_bytes) : 1;
   const std::vector<CacheSpec> specs(layers, {shape.kv_heads, head_dim});
   const KvCache cache = KvCache::create(specs, type, positions).value();
   std::memset(cache.data(0), 0x11, cache.bytes());
@@ -163,7 +168,7 @@ void elementwise(benchmark::State& state, const Machine& m, Elementwise kind, st
   const CpuScratch scratch = CpuScratch::create(m.cpu, {rows, width, 16, 1, 16}).value();
   const QuantizedRows quantized = scratch.quantized(width, 1);
   const Work work{of_value.bytes * x.size(), of_value.flops * x.size()};
-  time_calls(state, m, work, Kind::floats, work.bytes > 2 * last_level_cache(), [&](std::size_t) {
+  time_calls(state, m, work, Kind::floats, false, [&](std::size_t) {
     switch (kind) {
       case Elementwise::rms_norm: return Ops<Cpu>::rms_norm(m.cpu, view(x, rows), weight, 1e-5f, view(y, rows));
       case Elementwise::quantize:  // one thread: what `linear` does for each row
@@ -231,7 +236,7 @@ int main(int argc, char** argv) {
   std::vector<std::unique_ptr<Machine>> machines;
   for (const int count : threads) {
     auto cpu = Cpu::create({.threads = count});
-    auto peaks = cpu ? measure_peaks(*cpu) : Expected<MachinePeaks>(cpu.error());
+    auto peaks = cpu ? best_peaks(*cpu) : Expected<MachinePeaks>(cpu.error());
     if (!peaks) {
       std::fprintf(stderr, "%s\nusage: %s [--benchmark_...] [THREADS...]\n", peaks.error().message().c_str(), argv[0]);
       return 2;

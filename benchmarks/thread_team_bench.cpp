@@ -1,11 +1,12 @@
 // What handing a job to threads costs: the library's team, and OpenMP where the compiler has it.
-//   nihao_bench_thread_team [SAMPLES]            (default: 2000 of each)
+//   nihao_bench_thread_team [SECONDS]            (for each figure, default: 0.5)
 //
-// A job is 16 tasks (or none) of a given length, and its time is that from the call to its end. The tasks spin on the clock's
-// cycles, so the least time of a job is 16 / threads times a task's length; what is printed is the median in microseconds, and in
-// brackets the 95th percentile. `barrier` is one OpenMP region in which each job is an equal share for every thread and a
-// barrier: that is how llama.cpp's default build runs the operations of a graph. "Busy": one foreign process, as many threads as
-// the machine has cores, so that one of them must share.
+// A job is 16 tasks (or none) of a given length, and its time is that from the call to its end. Tasks count rounds, not the
+// clock: who has no core does no work. The least time of a job is 16 / threads times a task's length. What is printed is the
+// median in microseconds, and in brackets the mean, which has the jobs in which a thread was without a core. "OpenMP barrier" is
+// one region in which each job is an equal share for every thread and a barrier: llama.cpp's default build runs a graph's
+// operations like that. "Busy": a foreign process wants a core all the time, so that with as many threads as cores somebody must
+// share.
 #include <nihao/device/cpu.hpp>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -56,7 +58,8 @@ struct Task {
 std::string median(std::vector<double>& times) {
   std::sort(times.begin(), times.end());
   char text[64];
-  std::snprintf(text, sizeof text, "%.2f (%.1f)", times[times.size() / 2], times[times.size() * 95 / 100]);
+  std::snprintf(text, sizeof text, "%.2f (%.1f)", times[times.size() / 2],
+                std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size()));
   return text;
 }
 
@@ -132,10 +135,11 @@ class BusyProcess {
   pid_t pid_;
 };
 
-void print_rows(int threads, int samples, const char* state) {
+void print_rows(int threads, double seconds, const char* state) {
   for (const double us : {0.0, 1.0, 5.0, 20.0, 100.0}) {
     const Task task(us);
-    const int here = std::max(50, us >= 20 ? samples / 10 : samples);
+    const double least = us * tasks / threads + 1;  // of a job, in microseconds
+    const int here = std::clamp(static_cast<int>(seconds * 1e6 / least), 100, 50'000);
     std::printf("| %d | %s | %s | %s | %s | %s | %s |\n", threads, state,
                 us > 0 ? nihao::concat(tasks, " of ", us, " us").c_str() : nihao::concat(tasks, " empty").c_str(),
                 team(threads, here, task, tasks).c_str(), omp_barrier(threads, here, task, tasks).c_str(),
@@ -147,14 +151,14 @@ void print_rows(int threads, int samples, const char* state) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int samples = argc > 1 ? std::max(10, std::atoi(argv[1])) : 2000;
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 0.5;
   const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Task::calibrate();
   std::printf(
       "| threads | cores | tasks | team | OpenMP barrier | OpenMP static | OpenMP dynamic |\n|---|---|---|---|---|---|---|\n");
   for (int threads = 1; threads <= all; threads = threads < all && 2 * threads > all ? all : 2 * threads)
-    print_rows(threads, samples, "quiet");
+    print_rows(threads, seconds, "quiet");
   const BusyProcess busy;
-  print_rows(all, samples, "busy");
+  print_rows(all, seconds, "busy");
   return 0;
 }
