@@ -31,13 +31,13 @@ inline void all_operations(const float* in, const std::uint8_t* bytes, float* ou
   put_row(out, row, set1(static_cast<float>(reduce_max(bits(b)) & 0xffff))), put_row(out, row, sigmoid(c)),
       put_row(out, row, exp(a));
   const u8x64 w = load_u8(bytes), low = bit_and(w, set1_u8(127)), high = bit_and(shr16<4>(w), set1_u8(15));
-  put_row(out, row, to_f32(dot_codes(zero_i32(), low, i8 + 64))),
-      put_row(out, row, to_f32(dot_codes(set1_i32(-7), high, i8 + 68)));
-  put_row(out, row, to_f32(dot_codes(zero_i32(), bit_and(shl16<3>(w), set1_u8(0x78)), i8 + 72)));
-  put_row(out, row, to_f32(dot_codes(zero_i32(), bit_xor(bit_or(low, high), set1_u8(1)), i8 + 76)));
+  put_row(out, row, to_f32(dot_codes(zero_i32(), low, i8 + 64, 0))),
+      put_row(out, row, to_f32(dot_codes(set1_i32(-7), high, i8 + 64, 1)));
+  put_row(out, row, to_f32(dot_codes(zero_i32(), bit_and(shl16<3>(w), set1_u8(0x78)), i8 + 64, 2)));
+  put_row(out, row, to_f32(dot_codes(zero_i32(), bit_xor(bit_or(low, high), set1_u8(1)), i8 + 64, 3)));
   // The signed product is what it is once its bias is paid for.
   const std::int32_t sum = i8[80] + i8[81] + i8[82] + i8[83];
-  put_row(out, row, to_f32(dot_s8(set1_i32(-s8_bias * sum), w, i8 + 80)));
+  put_row(out, row, to_f32(dot_s8(set1_i32(-s8_bias * sum), w, i8 + 64, 4)));
   store(out + 16 * row, a, 7);
 }
 

@@ -20,17 +20,20 @@ NIHAO_NOINLINE inline float read_floats(const float* data, std::size_t count) no
   return first[0];
 }
 
-/// `rounds` times the integer dot products of a matmul's inner loop: 64 weights, each times one value of every chain.
+/// `rounds` times the integer dot products of a matmul's inner loop: 256 weights, each times one value of every chain.
 /// weights [2048], tokens [peak_chains][128].
 NIHAO_NOINLINE inline float int8_dots(const std::uint8_t* weights, const std::int8_t* tokens, std::size_t rounds) noexcept {
   i32x16 sum[peak_chains];
   NIHAO_UNROLL
   for (int t = 0; t < peak_chains; ++t) sum[t] = zero_i32();
   for (std::size_t i = 0; i < rounds; ++i) {
-    const std::size_t at = i % 32;
-    const u8x64 w = load_u8(weights + 64 * at);
+    const std::size_t at = i % 8;
     NIHAO_UNROLL
-    for (int t = 0; t < peak_chains; ++t) sum[t] = dot_codes(sum[t], w, tokens + 128 * t + 4 * at);
+    for (int group = 0; group < 4; ++group) {
+      const u8x64 w = load_u8(weights + 256 * at + 64 * group);
+      NIHAO_UNROLL
+      for (int t = 0; t < peak_chains; ++t) sum[t] = dot_codes(sum[t], w, tokens + 128 * t + 16 * at, group);
+    }
   }
   i32x16 all = zero_i32();
   NIHAO_UNROLL
@@ -59,8 +62,8 @@ NIHAO_NOINLINE inline float float_dots(const float* weights, const float* tokens
   return first[0];
 }
 
-/// Multiply-adds of one round of int8_dots; float_dots has a quarter of them.
-[[nodiscard]] inline std::size_t int8_round() noexcept { return std::size_t{64} * peak_chains; }
+/// Multiply-adds of one round of int8_dots; float_dots has a sixteenth of them.
+[[nodiscard]] inline std::size_t int8_round() noexcept { return std::size_t{256} * peak_chains; }
 
 }  // namespace NIHAO_ISA_NAMESPACE
 }  // namespace NIHAO_ABI

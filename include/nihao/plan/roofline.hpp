@@ -108,13 +108,13 @@ template <class F>
   alignas(64) std::array<float, 12 * 32> float_tokens;
   weights.fill(3), tokens.fill(2), float_weights.fill(0.5f), float_tokens.fill(0.25f);
   const int tasks = 16 * cpu.workers();
-  const std::size_t rounds = cpu.isa() == Isa::portable ? 1 << 12 : 1 << 15;
+  const std::size_t rounds = cpu.isa() == Isa::portable ? 1 << 10 : 1 << 13;
   const double multiply_adds = static_cast<double>(rounds * NIHAO_ON_ISA(cpu.isa(), int8_round())) * tasks;
   const double int8 = detail::best_time(
       cpu, tasks, [&](int) { results[1] = NIHAO_ON_ISA(cpu.isa(), int8_dots(weights.data(), tokens.data(), rounds)); });
   peaks.int8_per_second = 2 * multiply_adds / int8;
   const double f32 = detail::best_time(cpu, tasks, [&](int) {
-    results[2] = NIHAO_ON_ISA(cpu.isa(), float_dots(float_weights.data(), float_tokens.data(), rounds));
+    results[2] = NIHAO_ON_ISA(cpu.isa(), float_dots(float_weights.data(), float_tokens.data(), 4 * rounds));
   });
   peaks.f32_per_second = 2 * (multiply_adds / 4) / f32;
   return peaks;

@@ -158,18 +158,19 @@ NIHAO_ALWAYS_INLINE __m256i dot4(__m256i acc, __m256i u, __m256i s) noexcept {
   return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
 #endif
 }
-// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[j], exactly; w holds unsigned codes below 128, a four signed bytes.
-NIHAO_ALWAYS_INLINE i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
+// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[4 * group + j], exactly; w holds unsigned codes below 128, a signed bytes,
+// of which the sixteen around a group are there.
+NIHAO_ALWAYS_INLINE i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a, int group) noexcept {
   std::int32_t four;
-  std::memcpy(&four, a, 4);
+  std::memcpy(&four, a + 4 * group, 4);
   const __m256i s = _mm256_set1_epi32(four);
   return {dot4(acc.lo, w.lo, s), dot4(acc.hi, w.hi, s)};
 }
 // The same for signed bytes of weights: |w| times a with w's sign. Nothing to repair, so the bias is 0.
 inline constexpr std::int32_t s8_bias = 0;
-NIHAO_ALWAYS_INLINE i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
+NIHAO_ALWAYS_INLINE i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a, int group) noexcept {
   std::int32_t four;
-  std::memcpy(&four, a, 4);
+  std::memcpy(&four, a + 4 * group, 4);
   const __m256i s = _mm256_set1_epi32(four);
   return {dot4(acc.lo, _mm256_abs_epi8(w.lo), _mm256_sign_epi8(s, w.lo)),
           dot4(acc.hi, _mm256_abs_epi8(w.hi), _mm256_sign_epi8(s, w.hi))};

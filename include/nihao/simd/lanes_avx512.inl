@@ -122,17 +122,18 @@ NIHAO_ALWAYS_INLINE u8x64 shr16(u8x64 a) noexcept {
   return {_mm512_srli_epi16(a.v, N)};
 }
 
-// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[j], exactly; w holds unsigned codes below 128, a four signed bytes.
-NIHAO_ALWAYS_INLINE i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
+// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[4 * group + j], exactly; w holds unsigned codes below 128, a signed bytes,
+// of which the sixteen around a group are there.
+NIHAO_ALWAYS_INLINE i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a, int group) noexcept {
   std::int32_t four;
-  std::memcpy(&four, a, 4);
+  std::memcpy(&four, a + 4 * group, 4);
   return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
 }
 // The same for signed bytes of weights, less `s8_bias` * (sum of the four a): vpdpbusd wants unsigned codes, so the weights are
 // taken plus 128, and the accumulator starts at -s8_bias * (sum of all a).
 inline constexpr std::int32_t s8_bias = 128;
-NIHAO_ALWAYS_INLINE i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
-  return dot_codes(acc, {_mm512_xor_si512(w.v, _mm512_set1_epi8(-128))}, a);
+NIHAO_ALWAYS_INLINE i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a, int group) noexcept {
+  return dot_codes(acc, {_mm512_xor_si512(w.v, _mm512_set1_epi8(-128))}, a, group);
 }
 
 }  // namespace avx512

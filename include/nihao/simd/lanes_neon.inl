@@ -161,28 +161,36 @@ NIHAO_ALWAYS_INLINE u8x64 shr16(u8x64 a) noexcept {
   return NIHAO_FOUR(shr16<N>, a);
 }
 
-// acc += the sums of four signed x signed byte products. Nothing saturates.
+// acc += the sums of four signed x signed byte products, the second four being group N of `a`. Nothing saturates.
+template <int N>
 NIHAO_ALWAYS_INLINE int32x4_t dot4(int32x4_t acc, uint8x16_t w, int8x16_t a) noexcept {
 #if defined(__ARM_FEATURE_DOTPROD)
-  return vdotq_s32(acc, vreinterpretq_s8_u8(w), a);
+  return vdotq_laneq_s32(acc, vreinterpretq_s8_u8(w), a, N);
 #else  // a region of clang's defines no macro, and its header has the intrinsic where the unit's flags have the instruction
-  __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(acc) : "w"(w), "w"(a));
+  __asm__("sdot %0.4s, %1.16b, %2.4b[%3]" : "+w"(acc) : "w"(w), "w"(a), "i"(N));
   return acc;
 #endif
 }
-NIHAO_ALWAYS_INLINE int8x16_t repeat_four(const std::int8_t* a) noexcept {
-  std::int32_t four;
-  std::memcpy(&four, a, 4);
-  return vreinterpretq_s8_s32(vdupq_n_s32(four));
+template <int N>
+NIHAO_ALWAYS_INLINE i32x16 dot16(i32x16 acc, u8x64 w, int8x16_t a) noexcept {
+  return {dot4<N>(acc.v0, w.v0, a), dot4<N>(acc.v1, w.v1, a), dot4<N>(acc.v2, w.v2, a), dot4<N>(acc.v3, w.v3, a)};
 }
-// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[j], exactly, for signed bytes w: nothing to repair, so the bias is 0.
+// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[4 * group + j], exactly, for signed bytes w: nothing to repair, so the bias
+// is 0. sdot takes four of the sixteen activations of a register, so four groups share one load; `group` should be a constant.
 inline constexpr std::int32_t s8_bias = 0;
-NIHAO_ALWAYS_INLINE i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept {
-  const int8x16_t s = repeat_four(a);
-  return {dot4(acc.v0, w.v0, s), dot4(acc.v1, w.v1, s), dot4(acc.v2, w.v2, s), dot4(acc.v3, w.v3, s)};
+NIHAO_ALWAYS_INLINE i32x16 dot_s8(i32x16 acc, u8x64 w, const std::int8_t* a, int group) noexcept {
+  const int8x16_t four_groups = vld1q_s8(a + group / 4 * 16);
+  switch (group % 4) {
+    case 0: return dot16<0>(acc, w, four_groups);
+    case 1: return dot16<1>(acc, w, four_groups);
+    case 2: return dot16<2>(acc, w, four_groups);
+    default: return dot16<3>(acc, w, four_groups);
+  }
 }
 // The same for unsigned codes below 128: as signed bytes they are what they were.
-NIHAO_ALWAYS_INLINE i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a) noexcept { return dot_s8(acc, w, a); }
+NIHAO_ALWAYS_INLINE i32x16 dot_codes(i32x16 acc, u8x64 w, const std::int8_t* a, int group) noexcept {
+  return dot_s8(acc, w, a, group);
+}
 
 #undef NIHAO_FOUR
 #undef NIHAO_FOUR_OF_TWO

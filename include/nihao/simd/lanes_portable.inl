@@ -216,17 +216,18 @@ NIHAO_NOINLINE inline u8x64 shr16(const u8x64& a) noexcept {
   return each_byte([&](int i) { return ((i % 2 ? 0 : a.v[i + 1] << (8 - N)) | (a.v[i] >> N)) & 255; });
 }
 
-// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[j], exactly; w holds unsigned codes below 128, a four signed bytes.
-NIHAO_NOINLINE inline i32x16 dot_codes(i32x16 acc, const u8x64& w, const std::int8_t* a) noexcept {
+// acc[lane] += sum over j < 4 of w[4 * lane + j] * a[4 * group + j], exactly; w holds unsigned codes below 128, a signed bytes,
+// of which the sixteen around a group are there.
+NIHAO_NOINLINE inline i32x16 dot_codes(i32x16 acc, const u8x64& w, const std::int8_t* a, int group) noexcept {
   for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 4; ++j) acc.v[i] += w.v[4 * i + j] * a[j];
+    for (int j = 0; j < 4; ++j) acc.v[i] += w.v[4 * i + j] * a[4 * group + j];
   return acc;
 }
 // The same for signed bytes of weights. Nothing to repair, so the bias is 0.
 inline constexpr std::int32_t s8_bias = 0;
-NIHAO_NOINLINE inline i32x16 dot_s8(i32x16 acc, const u8x64& w, const std::int8_t* a) noexcept {
+NIHAO_NOINLINE inline i32x16 dot_s8(i32x16 acc, const u8x64& w, const std::int8_t* a, int group) noexcept {
   for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 4; ++j) acc.v[i] += static_cast<std::int8_t>(w.v[4 * i + j]) * a[j];
+    for (int j = 0; j < 4; ++j) acc.v[i] += static_cast<std::int8_t>(w.v[4 * i + j]) * a[4 * group + j];
   return acc;
 }
 

@@ -67,11 +67,11 @@ NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std
     for (int r = 0; r < R; ++r) c[r] = load_u8(w[r][b].codes[s]);
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
-      const std::int8_t* four = q + static_cast<std::size_t>(t) * k + 4 * s;
+      const std::int8_t* a = q + static_cast<std::size_t>(t) * k;
       NIHAO_UNROLL
       for (int r = 0; r < R; ++r) {
-        if constexpr (K == ExpandedKind::signed_bytes) to[r][t] = dot_s8(to[r][t], c[r], four);
-        else to[r][t] = dot_codes(to[r][t], c[r], four);
+        if constexpr (K == ExpandedKind::signed_bytes) to[r][t] = dot_s8(to[r][t], c[r], a, s);
+        else to[r][t] = dot_codes(to[r][t], c[r], a, s);
       }
     }
   }

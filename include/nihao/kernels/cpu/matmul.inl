@@ -71,9 +71,9 @@ NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::in
   const u8x64 c = codes<B, S>(w, step);
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
-    const std::int8_t* four = q + static_cast<std::size_t>(t) * k + 4 * S;
-    if constexpr (signed_codes<F>) sum[t] = dot_s8(sum[t], c, four);
-    else sum[t] = dot_codes(sum[t], c, four);
+    const std::int8_t* a = q + static_cast<std::size_t>(t) * k;
+    if constexpr (signed_codes<F>) sum[t] = dot_s8(sum[t], c, a, S);
+    else sum[t] = dot_codes(sum[t], c, a, S);
   }
 }
 template <class F, int B, int First, int T>
