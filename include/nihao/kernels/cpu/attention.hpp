@@ -13,9 +13,10 @@
 
 namespace nihao {
 
-inline constexpr std::size_t attention_tile = 64;    ///< positions per softmax step
-inline constexpr std::size_t attention_split = 512;  ///< positions after which a row starts anew
-inline constexpr std::size_t attention_rows = 64;    ///< query rows (of one kv head) that share one expansion of K and V
+inline constexpr std::size_t attention_tile = 64;     ///< positions per softmax step
+inline constexpr std::size_t attention_split = 512;   ///< positions after which a row starts anew
+inline constexpr std::size_t attention_rows = 64;     ///< query rows (of one kv head) that share one expansion of K and V
+inline constexpr std::size_t few_attention_rows = 8;  ///< query rows for which K and V are not expanded: read once, as stored
 
 /// The online softmax of one query row after one tile of positions, in the numbers of the kernel. A split starts anew.
 struct AttentionTile {

@@ -53,10 +53,67 @@ inline void expand_values(const KvLayout& layout, const std::byte* part, std::si
     }
 }
 
+// --- a tile of 64 positions: where its keys and values come from --------------------------------------------------------------
+// key(b, i): value i of the keys of block b's sixteen positions. value(p, i): values [i, i + 16) of position p.
+
+// As floats, for many query rows: the conversion is paid once.
+struct ExpandedTile {
+  const float *keys, *values;  // [4][d][16], [64][padded]
+  std::size_t d, padded;
+  NIHAO_ALWAYS_INLINE f32x16 key(std::size_t b, std::size_t i) const noexcept { return load(keys + (b * d + i) * 16); }
+  NIHAO_ALWAYS_INLINE f32x16 value(std::size_t p, std::size_t i) const noexcept { return load(values + p * padded + i); }
+};
+
+// As the cache has them, for few query rows: each value is read once. d is a multiple of 16. What is read asks for the same of
+// the next tile: a block is a page or two, too short for the processor to see a stream.
+struct StoredBlocks {
+  const std::byte *keys[attention_tile / kv_block], *next[attention_tile / kv_block];
+  std::size_t part_bytes, d;  // of the keys, after which the values come
+
+  NIHAO_ALWAYS_INLINE const std::byte* values(std::size_t p) const noexcept { return keys[p / kv_block] + part_bytes; }
+  NIHAO_ALWAYS_INLINE void ask(std::size_t b, const void* read) const noexcept {
+    __builtin_prefetch(next[b] + (static_cast<const std::byte*>(read) - keys[b]), 0, 2);
+  }
+};
+template <class T>
+struct StoredTile : StoredBlocks {
+  NIHAO_ALWAYS_INLINE f32x16 key(std::size_t b, std::size_t i) const noexcept {
+    const T* from = reinterpret_cast<const T*>(keys[b]) + i * 16;
+    ask(b, from);
+    return load(from);
+  }
+  NIHAO_ALWAYS_INLINE f32x16 value(std::size_t p, std::size_t i) const noexcept {
+    const T* from = reinterpret_cast<const T*>(values(p)) + p % kv_block * d + i;
+    ask(p / kv_block, from);
+    return load(from);
+  }
+};
+template <>
+struct StoredTile<std::int8_t> : StoredBlocks {  // q8_0
+  NIHAO_ALWAYS_INLINE const std::int8_t* codes(const std::byte* part) const noexcept {
+    return reinterpret_cast<const std::int8_t*>(part + (d + 31) / 32 * kv_block * sizeof(f16));
+  }
+  NIHAO_ALWAYS_INLINE f32x16 key(std::size_t b, std::size_t i) const noexcept {
+    const std::int8_t* from = codes(keys[b]) + i * 16;
+    ask(b, from);
+    return mul(load(reinterpret_cast<const f16*>(keys[b]) + i / 32 * 16), load(from));
+  }
+  NIHAO_ALWAYS_INLINE f32x16 value(std::size_t p, std::size_t i) const noexcept {
+    const std::int8_t* from = codes(values(p)) + p % kv_block * d + i;
+    ask(p / kv_block, from);
+    return mul(set1(to_float(reinterpret_cast<const f16*>(values(p))[i / 32 * kv_block + p % kv_block])), load(from));
+  }
+};
+
 // --- one tile of 64 positions with R query rows ------------------------------------------------------------------------------
 
-// Query rows that share a register tile: eight sums in 32 registers, four in 16.
+// Query rows that share a register tile, and sums in flight: enough of them that no multiply-add waits for the one before.
 inline constexpr int most_rows = tile_tokens >= 8 ? 8 : tile_tokens >= 2 ? 4 : 1;
+inline constexpr int most_sums = tile_tokens >= 8 ? 16 : tile_tokens >= 2 ? 4 : 1;
+template <int R>
+inline constexpr int vectors_at_once = most_sums / R < 1   ? 1
+                                       : most_sums / R > 4 ? 4
+                                                           : most_sums / R;
 
 struct AttentionState {
   float* q;                        // [rows][padded] scaled queries
@@ -67,61 +124,123 @@ struct AttentionState {
   std::size_t tile_stride = 0;
 };
 
-// acc[r] += score * value for the positions [from, to) of those rows that see them.
+// Which positions of a tile R rows see: row r those in [low[r], high[r]). Any row sees [first, end) at most, all rows see
+// [all_from, all_to). Between the two a row leaves out what it does not see: a score of 0 would not do, where a value is not
+// finite.
 template <int R>
-NIHAO_ALWAYS_INLINE void add_seen_values(const float* values, std::size_t padded, const float* scores, std::int32_t from,
-                                         std::int32_t to, const std::int32_t* low, const std::int32_t* high,
-                                         f32x16 (&acc)[R]) noexcept {
-  for (std::int32_t p = from; p < to; ++p) {
-    const f32x16 v = load(values + static_cast<std::size_t>(p) * padded);
+struct Seen {
+  std::int32_t low[R], high[R], first, end, all_from, all_to;
+
+  NIHAO_ALWAYS_INLINE void find() noexcept {
+    first = static_cast<std::int32_t>(attention_tile), end = 0, all_from = 0, all_to = first;
+    for (int r = 0; r < R; ++r) {
+      if (low[r] < high[r]) {
+        first = low[r] < first ? low[r] : first, end = high[r] > end ? high[r] : end;
+        all_from = low[r] > all_from ? low[r] : all_from, all_to = high[r] < all_to ? high[r] : all_to;
+      } else {
+        all_to = 0;
+      }
+    }
+    if (all_from >= all_to) all_from = all_to = end;
+  }
+};
+
+// scores[r][16 b + lane] = q[r] . key, for V blocks from `b`.
+template <int R, int V, class Tile>
+NIHAO_ALWAYS_INLINE void score_blocks(const Tile& tile, std::size_t b, const float* q, std::size_t padded,
+                                      float* scores) noexcept {
+  f32x16 acc[R][V];
+  NIHAO_UNROLL
+  for (int r = 0; r < R; ++r) {
     NIHAO_UNROLL
-    for (int r = 0; r < R; ++r)
-      if (low[r] <= p && p < high[r])
-        acc[r] = fma(set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]), v, acc[r]);
+    for (int v = 0; v < V; ++v) acc[r][v] = zero();
+  }
+  for (std::size_t i = 0; i < tile.d; ++i) {
+    f32x16 column[V];
+    NIHAO_UNROLL
+    for (int v = 0; v < V; ++v) column[v] = tile.key(b + static_cast<std::size_t>(v), i);
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const f32x16 x = set1(q[static_cast<std::size_t>(r) * padded + i]);
+      NIHAO_UNROLL
+      for (int v = 0; v < V; ++v) acc[r][v] = fma(x, column[v], acc[r][v]);
+    }
+  }
+  NIHAO_UNROLL
+  for (int r = 0; r < R; ++r) {
+    NIHAO_UNROLL
+    for (int v = 0; v < V; ++v)
+      store(scores + static_cast<std::size_t>(r) * attention_tile + 16 * (b + static_cast<std::size_t>(v)), acc[r][v]);
   }
 }
 
-template <int R>
-NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::size_t d, std::size_t padded,
-                                   const AttentionState& s, std::size_t row, const std::int32_t* low, const std::int32_t* high,
-                                   float* scores) noexcept {
-  const float* q = s.q + row * padded;
-  for (std::size_t b = 0; b < attention_tile / 16; ++b) {
-    f32x16 acc[R];
+// acc[r] += score * value for the positions [from, to) of those rows that see them.
+template <int R, int V, class Tile>
+NIHAO_ALWAYS_INLINE void add_seen_values(const Tile& tile, std::size_t i, const float* scores, std::int32_t from, std::int32_t to,
+                                         const Seen<R>& seen, f32x16 (&acc)[R][V]) noexcept {
+  for (std::int32_t p = from; p < to; ++p) {
     NIHAO_UNROLL
-    for (int r = 0; r < R; ++r) acc[r] = zero();
-    const float* k = keys + b * 16 * d;
-    for (std::size_t i = 0; i < d; ++i) {
-      const f32x16 column = load(k + 16 * i);
+    for (int v = 0; v < V; ++v) {
+      const f32x16 value = tile.value(static_cast<std::size_t>(p), i + 16 * static_cast<std::size_t>(v));
       NIHAO_UNROLL
-      for (int r = 0; r < R; ++r) acc[r] = fma(set1(q[static_cast<std::size_t>(r) * padded + i]), column, acc[r]);
+      for (int r = 0; r < R; ++r)
+        if (seen.low[r] <= p && p < seen.high[r])
+          acc[r][v] =
+              fma(set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]), value, acc[r][v]);
     }
-    NIHAO_UNROLL
-    for (int r = 0; r < R; ++r) store(scores + static_cast<std::size_t>(r) * attention_tile + 16 * b, acc[r]);
   }
-  // Positions of the tile that any row sees are [first, end); those that all see are [all_from, all_to). Between the two a row
-  // leaves out what it does not see: a score of 0 would not do, where a value is not finite.
-  constexpr auto tile = static_cast<std::int32_t>(attention_tile);
-  std::int32_t first = tile, end = 0, all_from = 0, all_to = tile;
+}
+
+// sum[r][i + ...] = sum * shrink + scores . values, for V vectors of sixteen values from `i`.
+template <int R, int V, class Tile>
+NIHAO_ALWAYS_INLINE void add_values(const Tile& tile, std::size_t i, const float* scores, const Seen<R>& seen,
+                                    const float (&shrink)[R], float* sum, std::size_t padded) noexcept {
+  f32x16 acc[R][V];
+  NIHAO_UNROLL
   for (int r = 0; r < R; ++r) {
-    if (low[r] < high[r]) {
-      first = low[r] < first ? low[r] : first, end = high[r] > end ? high[r] : end;
-      all_from = low[r] > all_from ? low[r] : all_from, all_to = high[r] < all_to ? high[r] : all_to;
-    } else {
-      all_to = 0;
+    NIHAO_UNROLL
+    for (int v = 0; v < V; ++v)
+      acc[r][v] = mul(load(sum + static_cast<std::size_t>(r) * padded + i + 16 * static_cast<std::size_t>(v)), set1(shrink[r]));
+  }
+  add_seen_values<R, V>(tile, i, scores, seen.first, seen.all_from, seen, acc);
+  for (std::int32_t p = seen.all_from; p < seen.all_to; ++p) {
+    f32x16 value[V];
+    NIHAO_UNROLL
+    for (int v = 0; v < V; ++v) value[v] = tile.value(static_cast<std::size_t>(p), i + 16 * static_cast<std::size_t>(v));
+    NIHAO_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const f32x16 x = set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]);
+      NIHAO_UNROLL
+      for (int v = 0; v < V; ++v) acc[r][v] = fma(x, value[v], acc[r][v]);
     }
   }
-  if (all_from >= all_to) all_from = all_to = end;
+  add_seen_values<R, V>(tile, i, scores, seen.all_to, seen.end, seen, acc);
+  NIHAO_UNROLL
+  for (int r = 0; r < R; ++r) {
+    NIHAO_UNROLL
+    for (int v = 0; v < V; ++v)
+      store(sum + static_cast<std::size_t>(r) * padded + i + 16 * static_cast<std::size_t>(v), acc[r][v]);
+  }
+}
+
+template <int R, class Tile>
+NIHAO_NOINLINE void attention_step(const Tile& tile, std::size_t padded, const AttentionState& s, std::size_t row, Seen<R>& seen,
+                                   float* scores) noexcept {
+  constexpr auto positions = static_cast<std::int32_t>(attention_tile);
+  constexpr int at_once = vectors_at_once<R>;
+  seen.find();
+  for (std::size_t b = 0; b < static_cast<std::size_t>(seen.end + 15) / 16; b += at_once)
+    score_blocks<R, at_once>(tile, b, s.q + row * padded, padded, scores);
   float shrink[R];
   for (int r = 0; r < R; ++r) {
     float* score = scores + static_cast<std::size_t>(r) * attention_tile;
     const std::size_t at = row + static_cast<std::size_t>(r);
-    for (std::int32_t p = 0; p < low[r]; ++p) score[p] = -INFINITY;
-    for (std::int32_t p = high[r]; p < tile; ++p) score[p] = -INFINITY;
+    for (std::int32_t p = 0; p < seen.low[r]; ++p) score[p] = -INFINITY;
+    for (std::int32_t p = seen.high[r]; p < positions; ++p) score[p] = -INFINITY;
     const f32x16 a = load(score), b = load(score + 16), c = load(score + 32), e = load(score + 48);
     const float tile_most = reduce_max(max(max(a, b), max(c, e)));
     const float most = s.most[at] > tile_most ? s.most[at] : tile_most;
-    if (low[r] >= high[r]) {  // nothing here for this row: the state stays, to the bit
+    if (seen.low[r] >= seen.high[r]) {  // nothing here for this row: the state stays, to the bit
       shrink[r] = 1.0f;
       continue;
     }
@@ -136,21 +255,37 @@ NIHAO_NOINLINE void attention_step(const float* keys, const float* values, std::
     if (s.tiles != nullptr) s.tiles[at * s.tile_stride] = {most, s.total[at], shrink[r]};
   }
   float* sum = s.sum + row * padded;
-  for (std::size_t i = 0; i < padded; i += 16) {
-    f32x16 acc[R];
-    NIHAO_UNROLL
-    for (int r = 0; r < R; ++r) acc[r] = mul(load(sum + static_cast<std::size_t>(r) * padded + i), set1(shrink[r]));
-    add_seen_values<R>(values + i, padded, scores, first, all_from, low, high, acc);
-    for (std::int32_t p = all_from; p < all_to; ++p) {
-      const f32x16 v = load(values + static_cast<std::size_t>(p) * padded + i);
-      NIHAO_UNROLL
-      for (int r = 0; r < R; ++r)
-        acc[r] = fma(set1(scores[static_cast<std::size_t>(r) * attention_tile + static_cast<std::size_t>(p)]), v, acc[r]);
-    }
-    add_seen_values<R>(values + i, padded, scores, all_to, end, low, high, acc);
-    NIHAO_UNROLL
-    for (int r = 0; r < R; ++r) store(sum + static_cast<std::size_t>(r) * padded + i, acc[r]);
+  std::size_t i = 0;
+  for (; i + 16 * at_once <= padded; i += 16 * at_once) add_values<R, at_once>(tile, i, scores, seen, shrink, sum, padded);
+  if constexpr (at_once > 1)
+    for (; i < padded; i += 16) add_values<R, 1>(tile, i, scores, seen, shrink, sum, padded);
+}
+
+// All rows of `rows` with one tile that starts at position `start`.
+template <int R, class Tile>
+NIHAO_ALWAYS_INLINE void rows_step(const Tile& tile, const AttentionShape& shape, const AttentionRows& rows, std::int64_t start,
+                                   std::size_t padded, const AttentionState& s, std::size_t row, float* scores) noexcept {
+  Seen<R> seen;
+  for (std::size_t r = 0; r < R; ++r) {
+    const std::int64_t p = rows.position[(rows.first + row + r) / rows.group];
+    const std::int64_t from = first_visible(p, shape.window) - start, to = p + 1 - start;
+    seen.low[r] = static_cast<std::int32_t>(from < 0 ? 0 : from > 64 ? 64 : from);
+    seen.high[r] = static_cast<std::int32_t>(to < 0 ? 0 : to > 64 ? 64 : to);
   }
+  attention_step<R>(tile, padded, s, row, seen, scores);
+}
+template <class Tile>
+NIHAO_ALWAYS_INLINE void all_rows_step(const Tile& tile, const AttentionShape& shape, const AttentionRows& rows,
+                                       std::int64_t start, std::size_t padded, const AttentionState& s, float* scores) noexcept {
+  std::size_t r = 0;
+  if constexpr (most_rows >= 8)
+    for (; r + 8 <= rows.count; r += 8) rows_step<8>(tile, shape, rows, start, padded, s, r, scores);
+  if constexpr (most_rows >= 4) {
+    for (; r + 4 <= rows.count; r += 4) rows_step<4>(tile, shape, rows, start, padded, s, r, scores);
+    if (r + 3 <= rows.count) rows_step<3>(tile, shape, rows, start, padded, s, r, scores), r += 3;
+    if (r + 2 <= rows.count) rows_step<2>(tile, shape, rows, start, padded, s, r, scores), r += 2;
+  }
+  for (; r < rows.count; ++r) rows_step<1>(tile, shape, rows, start, padded, s, r, scores);
 }
 
 // --- splits ------------------------------------------------------------------------------------------------------------------
@@ -168,34 +303,28 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
     const auto start = static_cast<std::int64_t>(split * attention_split + t * attention_tile);
     if (start > latest) break;
     if (start + static_cast<std::int64_t>(attention_tile) <= earliest) continue;
-    for (std::size_t b = 0; b < attention_tile / kv_block; ++b) {
-      const std::size_t block = static_cast<std::size_t>(start) / kv_block + b;
-      if (static_cast<std::int64_t>(block * kv_block) > latest) break;
-      expand_keys(kv.layout, kv.keys(block, rows.kv_head), keys + b * 16 * d);
-      expand_values(kv.layout, kv.values(block, rows.kv_head), padded, values + b * 16 * padded);
-    }
-    for (std::size_t r = 0; r < rows.count;) {
-      const std::size_t left = rows.count - r;
-      const std::size_t step = most_rows >= 8 && left >= 8   ? 8
-                               : most_rows >= 4 && left >= 4 ? 4
-                               : most_rows >= 4 && left >= 2 ? 2
-                                                             : 1;
-      std::int32_t low[8], high[8];
-      for (std::size_t i = 0; i < step; ++i) {
-        const std::int64_t p = rows.position[(rows.first + r + i) / rows.group];
-        const std::int64_t from = first_visible(p, shape.window) - start, to = p + 1 - start;
-        low[i] = static_cast<std::int32_t>(from < 0 ? 0 : from > 64 ? 64 : from);
-        high[i] = static_cast<std::int32_t>(to < 0 ? 0 : to > 64 ? 64 : to);
+    StoredBlocks stored{{}, {}, kv.layout.part_bytes(), d};
+    const std::size_t first_block = static_cast<std::size_t>(start) / kv_block,
+                      last_block = static_cast<std::size_t>(latest) / kv_block;
+    const auto block = [&](std::size_t b) {  // what lies beyond the last is not looked at
+      return kv.keys(first_block + b < last_block ? first_block + b : last_block, rows.kv_head);
+    };
+    for (std::size_t b = 0; b < attention_tile / kv_block; ++b)
+      stored.keys[b] = block(b), stored.next[b] = block(b + attention_tile / kv_block);
+    if (rows.count <= few_attention_rows && d % 16 == 0) {
+      switch (kv.layout.type) {
+        case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, padded, s, scores); break;
+        case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s, scores); break;
+        case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s, scores); break;
+        case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s, scores); break;
       }
-      if constexpr (most_rows >= 8)
-        if (step == 8) attention_step<8>(keys, values, d, padded, s, r, low, high, scores);
-      if constexpr (most_rows >= 4) {
-        if (step == 4) attention_step<4>(keys, values, d, padded, s, r, low, high, scores);
-        if (step == 2) attention_step<2>(keys, values, d, padded, s, r, low, high, scores);
-      }
-      if (step == 1) attention_step<1>(keys, values, d, padded, s, r, low, high, scores);
-      r += step;
+      continue;
     }
+    for (std::size_t b = 0; b < attention_tile / kv_block && first_block + b <= last_block; ++b) {
+      expand_keys(kv.layout, stored.keys[b], keys + b * 16 * d);
+      expand_values(kv.layout, stored.values(b * kv_block), padded, values + b * 16 * padded);
+    }
+    all_rows_step(ExpandedTile{keys, values, d, padded}, shape, rows, start, padded, s, scores);
   }
 }
 

@@ -29,7 +29,7 @@ inline void add(Isa isa, std::span<const float> a, std::span<const float> b, std
 inline void rope(Isa isa, std::span<float> head, std::span<const float> cos, std::span<const float> sin,
                  RopeStyle style) noexcept {
   NIHAO_ASSERT(cos.size() == sin.size() && 2 * cos.size() <= head.size());
-  if (style == RopeStyle::neighbours) reference::rope(head, cos, sin, style);
+  if (style == RopeStyle::neighbours) NIHAO_ON_ISA(isa, rope_neighbours(head.data(), cos.data(), sin.data(), cos.size()));
   else NIHAO_ON_ISA(isa, rope_halves(head.data(), cos.data(), sin.data(), cos.size()));
 }
 

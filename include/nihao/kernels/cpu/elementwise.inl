@@ -35,6 +35,14 @@ inline void rope_halves(float* head, const float* cos, const float* sin, std::si
     store(head + pairs + i, fma(x, s, mul(y, c)), n);
   }
 }
+// Pair by pair: where the set has fused multiply-adds, compilers make vectors of it.
+inline void rope_neighbours(float* head, const float* cos, const float* sin, std::size_t pairs) noexcept {
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const float x = head[2 * i], y = head[2 * i + 1];
+    head[2 * i] = __builtin_fmaf(x, cos[i], -(y * sin[i]));
+    head[2 * i + 1] = __builtin_fmaf(x, sin[i], y * cos[i]);
+  }
+}
 
 }  // namespace NIHAO_ISA_NAMESPACE
 }  // namespace NIHAO_ABI

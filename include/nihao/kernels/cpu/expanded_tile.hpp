@@ -27,7 +27,7 @@ enum class ExpandedKind : std::uint8_t {
 inline constexpr std::size_t expanded_panel = 64;      ///< blocks of a row that are expanded at a time: 80 KiB for two tiles
 inline constexpr std::size_t expanded_rows = 256;      ///< rows of x whose sums wait for the next panel
 inline constexpr std::size_t most_expanded_tiles = 2;  ///< tiles that share a broadcast
-inline constexpr std::size_t few_rows = 23;            ///< rows of x for which nothing is expanded
+inline constexpr std::size_t few_rows = 64;            ///< rows of x for which nothing is expanded
 
 /// Floats that one worker needs.
 [[nodiscard]] constexpr std::size_t expanded_scratch() noexcept {

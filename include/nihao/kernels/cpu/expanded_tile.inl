@@ -7,11 +7,11 @@ inline constexpr int shared_tiles = tile_tokens >= 8 ? 2 : 1;                   
 inline constexpr int shared_tokens = tile_tokens >= 8 ? 4 : tile_tokens >= 2 ? 2 : 1;  // T: tokens of it
 
 template <class F>
-inline constexpr ExpandedKind expanded_kind = signed_codes<F>                           ? ExpandedKind::signed_bytes
-                                              : requires(const Tile<F>& w) { w.m; }     ? ExpandedKind::with_minimum
-                                              : requires(const Tile<F>& w) { w.min; }   ? ExpandedKind::with_minimum
-                                              : requires(const Tile<F>& w) { w.scale; } ? ExpandedKind::halves
-                                                                                        : ExpandedKind::scaled;
+inline constexpr ExpandedKind expanded_kind = signed_codes<F>                                   ? ExpandedKind::signed_bytes
+                                              : requires(const Tile<F>& w) { w.m; }             ? ExpandedKind::with_minimum
+                                              : requires(const Tile<F>& w) { w.negative_dmin; } ? ExpandedKind::with_minimum
+                                              : requires(const Tile<F>& w) { w.scale; }         ? ExpandedKind::halves
+                                                                                                : ExpandedKind::scaled;
 
 template <class F, int B, int... S>
 NIHAO_ALWAYS_INLINE void expand_codes(const Tile<F>& w, std::size_t step, ExpandedBlock& to,
@@ -22,9 +22,9 @@ template <class F, int B>
 NIHAO_ALWAYS_INLINE void expand_block(const Tile<F>& w, std::size_t step, ExpandedBlock& to) noexcept {
   expand_codes<F, B>(w, step, to, std::make_integer_sequence<int, 8>());
   const std::size_t b = step * step_blocks<F> + B;
-  if constexpr (requires { w.min; }) {
-    store(to.scale, mul(load(w.d), load(w.scale[b])));
-    store(to.second, mul(load(w.dmin), sub(zero(), load(w.min[b]))));
+  if constexpr (requires { w.negative_dmin; }) {
+    store(to.scale, mul(load(w.d), load(w.pair[step].scale[B])));
+    store(to.second, mul(load(w.negative_dmin), load(w.pair[step].min[B])));
   } else if constexpr (requires { w.scale; }) {
     store(to.scale, mul(load(w.d), load(w.scale[2 * b])));
     store(to.second, mul(load(w.d), load(w.scale[2 * b + 1])));

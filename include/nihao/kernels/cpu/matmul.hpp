@@ -6,6 +6,8 @@
 #include "quantize_rows.hpp"
 #include "tile.hpp"
 
+#include <type_traits>
+
 namespace nihao {
 
 /// Activations as they are, for float weights.

@@ -47,15 +47,16 @@ NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q8_0>& w, std::size_t) noexcept {
 }
 template <int B, int S>
 NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_K>& w, std::size_t step) noexcept {
-  return nibbles<B>(w.q[step][S]);
+  return nibbles<B>(w.pair[step].q[S]);
 }
 template <int B, int S>
 NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_K>& w, std::size_t step) noexcept {
-  return bit_or(nibbles<B>(w.q[step][S]), upper_bits<2 * (S / 2) + B, 1>(w.h[step][S % 2]));
+  return bit_or(nibbles<B>(w.pair[step].q[S]), upper_bits<2 * (S / 2) + B, 1>(w.pair[step].h[S % 2]));
 }
 template <int B, int S>
 NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q6_K>& w, std::size_t step) noexcept {
-  return bit_or(nibbles<B / 2>(w.q[2 * step + B % 2][S]), upper_bits<2 * B, 2>(w.h[step][S]));
+  const auto& half = w.half[step];
+  return bit_or(nibbles<B / 2>(B % 2 == 0 ? half.even[S].q : half.odd[S]), upper_bits<2 * B, 2>(half.even[S].h));
 }
 
 // --- dot products of one group of codes with T tokens ------------------------------------------------------------------------
@@ -65,10 +66,31 @@ inline constexpr bool signed_codes = false;
 template <>
 inline constexpr bool signed_codes<Q8_0> = true;
 
+// Whether the arithmetic of a tile takes longer than reading it. Then the processor's own prefetcher, which follows what is read,
+// is not far enough ahead of it, and without help a tile takes the time of both. (Where reading takes longer, asking only
+// disturbs: but for Q6_K, half of whose steps read nothing new.)
+template <class F, int T>
+inline constexpr bool outlasts_reading = std::is_same_v<F, Q6_K> || T * tile_rows * F::block_size > 2 * sizeof(Tile<F>);
+
+// Group G of a step's 8 * step_blocks<F>: asks for its share of the lines of a later tile's same step, into the second-level
+// cache, for the first has too few lines under way at a time.
+template <class F, int G>
+NIHAO_ALWAYS_INLINE void prefetch_share(const Tile<F>& w, std::size_t step) noexcept {
+  constexpr std::size_t read_ahead = std::size_t{12} << 10, groups = 8 * step_blocks<F>,
+                        bytes = sizeof(Tile<F>) * step_blocks<F> * activation_block / F::block_size, lines = (bytes + 63) / 64;
+  constexpr std::size_t ahead = (read_ahead + sizeof(Tile<F>) - 1) / sizeof(Tile<F>) * sizeof(Tile<F>);
+  const std::uintptr_t from =
+      reinterpret_cast<std::uintptr_t>(&w) + ahead + step * bytes;  // may lie beyond the weight: no pointer
+  NIHAO_UNROLL
+  for (std::size_t i = G * lines / groups; i < (G + 1) * lines / groups; ++i)
+    __builtin_prefetch(reinterpret_cast<const void*>(from + 64 * i), 0, 2);
+}
+
 template <class F, int B, int S, int T>
 NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::int8_t* q, std::size_t k,
                                i32x16 (&sum)[T]) noexcept {
   const u8x64 c = codes<B, S>(w, step);
+  if constexpr (outlasts_reading<F, T>) prefetch_share<F, 8 * B + S>(w, step);
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
     const std::int8_t* a = q + static_cast<std::size_t>(t) * k;
@@ -115,12 +137,12 @@ NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t n, std::size_t st
   const float* d = x.d + first * blocks + b;
   const std::int32_t* sum = x.sum + 2 * (first * blocks + b);
   i32x16 dot[T];
-  if constexpr (requires { w.min; }) {  // scale * (dot * d) - min * (d * sum), both scales of 6 bits times a float
+  if constexpr (requires { w.negative_dmin; }) {  // scale * (dot * d) - min * (d * sum), both scales of 6 bits times a float
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) dot[t] = zero_i32();
     four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, dot);
-    add_scaled(acc, dot, mul(load(w.d), load(w.scale[in_tile])), d, blocks);
-    const f32x16 min = mul(load(w.dmin), sub(zero(), load(w.min[in_tile])));
+    add_scaled(acc, dot, mul(load(w.d), load(w.pair[step].scale[B])), d, blocks);
+    const f32x16 min = mul(load(w.negative_dmin), load(w.pair[step].min[B]));
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
   } else if constexpr (requires { w.scale; }) {  // Q6_K: a scale per 16, so two sums
@@ -198,17 +220,15 @@ NIHAO_NOINLINE void tile_tokens_block(const Tile<F>* w, const X& x, std::size_t 
   for (int t = 0; t < T; ++t) write_sums(out, first + static_cast<std::size_t>(t), bias, acc[t]);
 }
 
-/// Rows [first, first + count) of x times the sixteen rows at w, to `out`. Formats of integers: for few rows (see
-/// expanded_tile.hpp).
+/// Rows [first, first + count) of x times the sixteen rows at w, to `out`. For many rows of integers see expanded_tile.hpp.
 template <class F, class X>
 inline void matmul_tile(const Tile<F>* w, const X& x, std::size_t first, std::size_t count, const TileOutput& out) noexcept {
   const std::size_t end = first + count;
-  constexpr int most = F::block_size > 1 && tile_tokens > 4 ? 4 : tile_tokens;
-  if constexpr (most >= 8)
+  if constexpr (tile_tokens >= 8)
     for (; first + 8 <= end; first += 8) tile_tokens_block<F, 8>(w, x, first, out);
-  if constexpr (most >= 4)
+  if constexpr (tile_tokens >= 4)
     for (; first + 4 <= end; first += 4) tile_tokens_block<F, 4>(w, x, first, out);
-  if constexpr (most >= 2)
+  if constexpr (tile_tokens >= 2)
     for (; first + 2 <= end; first += 2) tile_tokens_block<F, 2>(w, x, first, out);
   for (; first < end; ++first) tile_tokens_block<F, 1>(w, x, first, out);
 }

@@ -117,9 +117,11 @@ struct Ops<Cpu> {
       quantized = scratch.quantized(k, precision == InputPrecision::fine ? 2 : 1);
       each_row(cpu, tokens, k, [&](std::size_t t) { NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t)); });
     }
-    // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them.
-    const std::size_t slab = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
-    const std::size_t slabs = cpu.exact() ? 1 : ceil_div(tokens, slab);
+    // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
+    // size, for a last one of a few rows would read all weights for those.
+    const std::size_t most = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
+    const std::size_t slab = cpu.exact() ? tokens : round_up<std::size_t>(ceil_div(tokens, ceil_div(tokens, most)), 8);
+    const std::size_t slabs = ceil_div(tokens, slab);
     const std::size_t together = cpu.exact() || !any_quantized ? 1 : most_expanded_tiles;
     const std::size_t each =
         round_up(std::max<std::size_t>(1, tiles * slabs / (static_cast<std::size_t>(cpu.workers()) * 16)), together);
@@ -127,7 +129,7 @@ struct Ops<Cpu> {
     cpu.parallel(static_cast<int>(tasks_per_slab * slabs), [&](int task, int worker) {
       const std::size_t s = static_cast<std::size_t>(task) / tasks_per_slab,
                         first_tile = static_cast<std::size_t>(task) % tasks_per_slab * each;
-      const std::size_t first = cpu.exact() ? 0 : s * slab, count = cpu.exact() ? tokens : std::min(slab, tokens - first);
+      const std::size_t first = s * slab, count = std::min(slab, tokens - first);
       std::size_t skipped = 0;
       for (const Job& job : jobs) {
         const std::size_t here = ceil_div<std::size_t>(job.weight->rows, tile_rows);
@@ -201,33 +203,44 @@ struct Ops<Cpu> {
                            first,
                            std::min(attention_rows, s.count * group - first)};
     };
-    for (const SequenceRows& s : batch.sequences) {
+    const auto slices_of = [&](const SequenceRows& s) { return ceil_div(s.count * group, attention_rows); };
+    // Task `task` of sequence s: a slice of one kv head's rows. Later slices see more positions: they go first, so that the last
+    // tasks are short.
+    const auto one = [&](const SequenceRows& s, std::size_t task, int worker) {
+      const std::size_t slice = slices_of(s) - 1 - task / shape.kv_heads, head = task % shape.kv_heads;
       const KvView kv{layout, base, s.blocks};
-      const std::size_t slices = ceil_div(s.count * group, attention_rows), tasks = slices * shape.kv_heads;
+      NIHAO_ON_ISA(cpu.isa(), attention(shape, kv, rows_of(s, head, slice * attention_rows), scratch.worker(worker)));
+    };
+    std::size_t tasks = 0;
+    for (const SequenceRows& s : batch.sequences) tasks += slices_of(s) * shape.kv_heads;
+    if (cpu.workers() == 1 || tasks >= 2 * static_cast<std::size_t>(cpu.workers()))
+      return cpu.parallel(static_cast<int>(tasks), [&](int task, int worker) {
+        auto left = static_cast<std::size_t>(task);
+        const SequenceRows* s = batch.sequences.data();
+        for (; left >= slices_of(*s) * shape.kv_heads; ++s) left -= slices_of(*s) * shape.kv_heads;
+        one(*s, left, worker);
+      });
+    for (const SequenceRows& s : batch.sequences) {
       const auto last = static_cast<std::size_t>(batch.position[s.first + s.count - 1]);
       const std::size_t splits = last / attention_split + 1;
-      const bool few = tasks < 2 * static_cast<std::size_t>(cpu.workers()) && splits > 1 && cpu.workers() > 1;
-      if (few && slices == 1 && s.count <= CpuScratch::max_split_rows) {
-        // Too few heads to go round: the splits of each are tasks too. The arithmetic is that of the other branch.
-        const std::span<float> partial = scratch.partial(cpu.workers());
-        const std::size_t rows = s.count * group, size = attention_partial(shape.head_dim);
-        NIHAO_ASSERT(splits * rows * shape.kv_heads * size <= partial.size());
-        cpu.parallel(static_cast<int>(shape.kv_heads * splits), [&](int task, int worker) {
-          const std::size_t head = static_cast<std::size_t>(task) / splits, split = static_cast<std::size_t>(task) % splits;
-          float* to = partial.data() + (head * splits + split) * rows * size;
-          NIHAO_ON_ISA(cpu.isa(), attention_one_split(shape, kv, rows_of(s, head, 0), split, to, scratch.worker(worker)));
-        });
-        for (std::size_t head = 0; head < shape.kv_heads; ++head)
-          NIHAO_ON_ISA(cpu.isa(),
-                       attention_merge(shape, rows_of(s, head, 0), splits, partial.data() + head * splits * rows * size));
+      if (splits == 1 || slices_of(s) > 1 || s.count > CpuScratch::max_split_rows) {
+        cpu.parallel(static_cast<int>(slices_of(s) * shape.kv_heads),
+                     [&](int task, int worker) { one(s, static_cast<std::size_t>(task), worker); });
         continue;
       }
-      cpu.parallel(static_cast<int>(tasks), [&](int task, int worker) {
-        // Later slices see more positions: they go first, so that the last tasks are short.
-        const std::size_t slice = slices - 1 - static_cast<std::size_t>(task) / shape.kv_heads,
-                          head = static_cast<std::size_t>(task) % shape.kv_heads;
-        NIHAO_ON_ISA(cpu.isa(), attention(shape, kv, rows_of(s, head, slice * attention_rows), scratch.worker(worker)));
+      // Too few heads to go round: the splits of each are tasks too. The arithmetic is that of the other branches.
+      const KvView kv{layout, base, s.blocks};
+      const std::span<float> partial = scratch.partial(cpu.workers());
+      const std::size_t rows = s.count * group, size = attention_partial(shape.head_dim);
+      NIHAO_ASSERT(splits * rows * shape.kv_heads * size <= partial.size());
+      cpu.parallel(static_cast<int>(shape.kv_heads * splits), [&](int task, int worker) {
+        const std::size_t head = static_cast<std::size_t>(task) / splits, split = static_cast<std::size_t>(task) % splits;
+        float* to = partial.data() + (head * splits + split) * rows * size;
+        NIHAO_ON_ISA(cpu.isa(), attention_one_split(shape, kv, rows_of(s, head, 0), split, to, scratch.worker(worker)));
       });
+      for (std::size_t head = 0; head < shape.kv_heads; ++head)
+        NIHAO_ON_ISA(cpu.isa(),
+                     attention_merge(shape, rows_of(s, head, 0), splits, partial.data() + head * splits * rows * size));
     }
   }
 

@@ -60,24 +60,36 @@ struct Tile<Q8_0> {
   f16 d[16];
   std::uint8_t q[8][64];
 };
-// q[p][s]: group s of block 2 p in the low halves, of block 2 p + 1 in the high halves.
+// Of blocks 2 p and 2 p + 1: their scales and minima, then q[s], group s of the first in the low halves, of the second in the
+// high halves. The minima's factor is kept with its sign turned. Fields of the K formats lie in the order in which they are read:
+// more streams than one are too many for a prefetcher.
 template <>
 struct Tile<Q4_K> {
-  f16 d[16], dmin[16];
-  std::uint8_t scale[8][16], min[8][16], q[4][8][64];
+  f16 d[16], negative_dmin[16];
+  struct {
+    std::uint8_t scale[2][16], min[2][16], q[8][64];
+  } pair[4];
 };
-// h[p][u]: bit 2 i + t is the fifth bit of block 2 p + t's group 2 i + u.
+// Bit 2 i + t of h[u] is the fifth bit of block 2 p + t's group 2 i + u.
 template <>
 struct Tile<Q5_K> {
-  f16 d[16], dmin[16];
-  std::uint8_t scale[8][16], min[8][16], h[4][2][64], q[4][8][64];
+  f16 d[16], negative_dmin[16];
+  struct {
+    std::uint8_t scale[2][16], min[2][16], h[2][64], q[8][64];
+  } pair[4];
 };
-// Block 4 f + t (half f, quarter t): low bits in q[2 f + t % 2], low halves for t < 2; upper two bits at bits 2 t of h[f].
+// Block 4 f + t (half f, quarter t): low bits in even[s].q or odd[s] by t % 2, low halves for t < 2; upper two bits at bits 2 t
+// of even[s].h.
 template <>
 struct Tile<Q6_K> {
   f16 d[16];
   std::int8_t scale[16][16];
-  std::uint8_t h[2][8][64], q[4][8][64];
+  struct {
+    struct {
+      std::uint8_t h[64], q[64];
+    } even[8];
+    std::uint8_t odd[8][64];
+  } half[2];
 };
 
 namespace detail {
@@ -115,19 +127,21 @@ inline void collect_fifth_bits(const std::uint8_t* h, std::size_t r, std::uint8_
   std::memcpy(qh, &word, 4);
 }
 
+constexpr f16 negated(f16 x) noexcept { return {static_cast<std::uint16_t>(x.bits ^ 0x8000u)}; }
+
 template <class T>
 void pack_k_scales(T& tile, std::size_t r, const std::uint8_t (&scales)[12]) noexcept {
   for (std::size_t b = 0; b < 8; ++b) {
     const KScale k = k_scale(scales, b);
-    tile.scale[b][r] = k.scale;
-    tile.min[b][r] = k.min;
+    tile.pair[b / 2].scale[b % 2][r] = k.scale;
+    tile.pair[b / 2].min[b % 2][r] = k.min;
   }
 }
 
 template <class T>
 void unpack_k_scales(const T& tile, std::size_t r, std::uint8_t (&scales)[12]) noexcept {
   KScale groups[8];
-  for (std::size_t b = 0; b < 8; ++b) groups[b] = {tile.scale[b][r], tile.min[b][r]};
+  for (std::size_t b = 0; b < 8; ++b) groups[b] = {tile.pair[b / 2].scale[b % 2][r], tile.pair[b / 2].min[b % 2][r]};
   put_k_scales(groups, scales);
 }
 
@@ -157,12 +171,12 @@ inline void pack(Tile<Q8_0>& tile, std::size_t r, const Q8_0::Block& b) noexcept
   spread(tile.q[0], r, b.q, 32);
 }
 inline void pack(Tile<Q4_K>& tile, std::size_t r, const Q4_K::Block& b) noexcept {
-  tile.d[r] = b.d, tile.dmin[r] = b.dmin;
+  tile.d[r] = b.d, tile.negative_dmin[r] = negated(b.dmin);
   pack_k_scales(tile, r, b.scales);
-  spread(tile.q[0][0], r, b.qs, 128);
+  for (std::size_t p = 0; p < 4; ++p) spread(tile.pair[p].q[0], r, b.qs + 32 * p, 32);
 }
 inline void pack(Tile<Q5_K>& tile, std::size_t r, const Q5_K::Block& b) noexcept {
-  tile.d[r] = b.d, tile.dmin[r] = b.dmin;
+  tile.d[r] = b.d, tile.negative_dmin[r] = negated(b.dmin);
   pack_k_scales(tile, r, b.scales);
   std::uint32_t groups[8];  // in the file, bit b of a byte is block b's
   std::memcpy(groups, b.qh, 32);
@@ -170,16 +184,21 @@ inline void pack(Tile<Q5_K>& tile, std::size_t r, const Q5_K::Block& b) noexcept
     for (std::uint32_t u = 0; u < 2; ++u) {
       std::uint32_t out = 0;
       for (std::uint32_t i = 0; i < 4; ++i) out |= (groups[2 * i + u] >> 2 * p & 0x03030303u) << 2 * i;
-      std::memcpy(tile.h[p][u] + 4 * r, &out, 4);
+      std::memcpy(tile.pair[p].h[u] + 4 * r, &out, 4);
     }
+    spread(tile.pair[p].q[0], r, b.qs + 32 * p, 32);
   }
-  spread(tile.q[0][0], r, b.qs, 128);
 }
 inline void pack(Tile<Q6_K>& tile, std::size_t r, const Q6_K::Block& b) noexcept {
   tile.d[r] = b.d;
   for (std::size_t g = 0; g < 16; ++g) tile.scale[g][r] = b.scales[g];
-  spread(tile.h[0][0], r, b.qh, 64);
-  spread(tile.q[0][0], r, b.ql, 128);
+  for (std::size_t f = 0; f < 2; ++f) {
+    for (std::size_t g = 0; g < 8; ++g) {
+      std::memcpy(tile.half[f].even[g].h + 4 * r, b.qh + 32 * f + 4 * g, 4);
+      std::memcpy(tile.half[f].even[g].q + 4 * r, b.ql + 64 * f + 4 * g, 4);
+    }
+    spread(tile.half[f].odd[0], r, b.ql + 64 * f + 32, 32);
+  }
 }
 
 // Row r of a tile as the file had it, to the bit.
@@ -209,28 +228,34 @@ inline void unpack(const Tile<Q8_0>& tile, std::size_t r, Q8_0::Block& b) noexce
   collect(tile.q[0], r, b.q, 32);
 }
 inline void unpack(const Tile<Q4_K>& tile, std::size_t r, Q4_K::Block& b) noexcept {
-  b.d = tile.d[r], b.dmin = tile.dmin[r];
+  b.d = tile.d[r], b.dmin = negated(tile.negative_dmin[r]);
   unpack_k_scales(tile, r, b.scales);
-  collect(tile.q[0][0], r, b.qs, 128);
+  for (std::size_t p = 0; p < 4; ++p) collect(tile.pair[p].q[0], r, b.qs + 32 * p, 32);
 }
 inline void unpack(const Tile<Q5_K>& tile, std::size_t r, Q5_K::Block& b) noexcept {
-  b.d = tile.d[r], b.dmin = tile.dmin[r];
+  b.d = tile.d[r], b.dmin = negated(tile.negative_dmin[r]);
   unpack_k_scales(tile, r, b.scales);
   std::uint32_t groups[8] = {};
-  for (std::uint32_t p = 0; p < 4; ++p)
+  for (std::uint32_t p = 0; p < 4; ++p) {
     for (std::uint32_t u = 0; u < 2; ++u) {
       std::uint32_t in;
-      std::memcpy(&in, tile.h[p][u] + 4 * r, 4);
+      std::memcpy(&in, tile.pair[p].h[u] + 4 * r, 4);
       for (std::uint32_t i = 0; i < 4; ++i) groups[2 * i + u] |= (in >> 2 * i & 0x03030303u) << 2 * p;
     }
+    collect(tile.pair[p].q[0], r, b.qs + 32 * p, 32);
+  }
   std::memcpy(b.qh, groups, 32);
-  collect(tile.q[0][0], r, b.qs, 128);
 }
 inline void unpack(const Tile<Q6_K>& tile, std::size_t r, Q6_K::Block& b) noexcept {
   b.d = tile.d[r];
   for (std::size_t g = 0; g < 16; ++g) b.scales[g] = tile.scale[g][r];
-  collect(tile.h[0][0], r, b.qh, 64);
-  collect(tile.q[0][0], r, b.ql, 128);
+  for (std::size_t f = 0; f < 2; ++f) {
+    for (std::size_t g = 0; g < 8; ++g) {
+      std::memcpy(b.qh + 32 * f + 4 * g, tile.half[f].even[g].h + 4 * r, 4);
+      std::memcpy(b.ql + 64 * f + 4 * g, tile.half[f].even[g].q + 4 * r, 4);
+    }
+    collect(tile.half[f].odd[0], r, b.ql + 64 * f + 32, 32);
+  }
 }
 
 }  // namespace detail
