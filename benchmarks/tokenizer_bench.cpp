@@ -1,6 +1,7 @@
 // Loading tokenizers and encoding text with them.
 //   nihao_bench_tokenizer FILE.gguf... TEXT
 // Bytes are of the text; CPU time of one thread. The first encode is not timed: it fills in which tokens are words of their own.
+#include <nihao/files/gguf.hpp>
 #include <nihao/text/tokenizer.hpp>
 
 #include <benchmark/benchmark.h>
