@@ -60,7 +60,7 @@ class Runner {
   [[nodiscard]] Expected<double> run(const ObserverRef* observer = nullptr) {
     for (std::size_t s = 0; s < test_.batch; ++s) context_->cache().truncate(s, test_.depth);
     const auto start = std::chrono::steady_clock::now();
-    const std::size_t step = test_.prompt ? context_->chunk() : 1;
+    const std::size_t step = step_tokens();
     for (std::size_t done = 0; done < test_.count; done += step) {
       std::vector<SequenceTokens> batch;
       for (std::size_t s = 0; s < test_.batch; ++s) {
@@ -74,13 +74,12 @@ class Runner {
   }
 
   /// How many steps that is.
-  [[nodiscard]] std::size_t steps() const {
-    const std::size_t step = test_.prompt ? context_->chunk() : 1;
-    return (test_.count + step - 1) / step;
-  }
+  [[nodiscard]] std::size_t steps() const { return ceil_div(test_.count, step_tokens()); }
 
  private:
   Runner() = default;
+  [[nodiscard]] std::size_t step_tokens() const { return test_.prompt ? context_->chunk() : 1; }  // of each sequence
+
   Test test_{};
   std::shared_ptr<ModelContext> context_;
   std::vector<TokenId> tokens_;
@@ -107,7 +106,7 @@ Expected<WhyTest> ask_why(Runner& runner, const AnyModel& model, const BenchFlag
   const auto& [seconds, costs] = runs[(runs.size() - 1) / 2];
   const auto steps = static_cast<double>(runner.steps());
   const Test& test = result.test;
-  return WhyTest{result.roofline.bound(), test.prompt ? (test.count + runner.steps() - 1) / runner.steps() : test.batch,
+  return WhyTest{result.roofline.bound(), test.prompt ? ceil_div(test.count, runner.steps()) : test.batch,
                  result.roofline.seconds / steps, seconds / steps,
                  explain(costs, peaks, step_facts(model, flags.model.context_options().kv, test.prompt, test.batch))};
 }

@@ -17,7 +17,21 @@ namespace nihao::program {
 
 namespace {
 const auto program_start = std::chrono::steady_clock::now();
-constexpr const char* isa_names = "portable, avx2, avx_vnni, avx512 or neon_dotprod";
+
+// Their names as flags want them, and as a sentence does: "portable, avx2 or avx512".
+std::vector<std::string> isa_names() {
+  std::vector<std::string> names;
+  for (const Isa isa : all_isas) names.emplace_back(to_string(isa));
+  return names;
+}
+std::string isa_list() {
+  std::string list;
+  for (const Isa& isa : all_isas) {
+    if (&isa != std::begin(all_isas)) list += &isa + 1 == std::end(all_isas) ? " or " : ", ";
+    list += to_string(isa);
+  }
+  return list;
+}
 }  // namespace
 
 void ModelFlags::add_path(CLI::App& app) {
@@ -43,9 +57,9 @@ void ModelFlags::add_common(CLI::App& app) {
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
-  app.add_option("--isa", isa, concat("instruction set: ", isa_names, " (default: $NIHAO_ISA, or the best of this machine)"))
+  app.add_option("--isa", isa, concat("instruction set: ", isa_list(), " (default: $NIHAO_ISA, or the best of this machine)"))
       ->type_name("NAME")
-      ->check(one_of({"portable", "avx2", "avx_vnni", "avx512", "neon_dotprod"}));
+      ->check(one_of(isa_names()));
   app.add_option("--device", device, "where it runs: cpu")->type_name("NAME")->check(one_of({"cpu"}))->capture_default_str();
 }
 
@@ -53,7 +67,7 @@ CpuOptions ModelFlags::cpu() const {
   const char* environment = std::getenv("NIHAO_ISA");
   const std::string name = isa.empty() && environment != nullptr ? std::string(environment) : isa;
   const auto chosen = isa_from_name(name);
-  if (!chosen && !name.empty()) throw UsageError(concat("NIHAO_ISA is ", name, ": not ", isa_names));
+  if (!chosen && !name.empty()) throw UsageError(concat("NIHAO_ISA is ", name, ": not ", isa_list()));
   return {.threads = threads, .isa = chosen, .exact = exact};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../base/tensor.hpp"
+#include "../device/observer.hpp"
 #include "../simd/isa.hpp"
 #include "batch_view.hpp"
 
@@ -33,6 +34,17 @@ struct AttentionInputs {
 /// The first position that position p sees.
 [[nodiscard]] constexpr std::int64_t first_visible(std::int64_t p, std::uint32_t window) noexcept {
   return window == 0 || p < static_cast<std::int64_t>(window) ? 0 : p - static_cast<std::int64_t>(window) + 1;
+}
+
+/// What the rows at positions [first, first + count) of one sequence read and compute in one layer. Every visible key and value
+/// is read once per kv head, which the rows share; each costs a multiply-add per query head and value, twice.
+[[nodiscard]] constexpr Work attention_work(const AttentionShape& shape, const KvLayout& layout, std::int64_t first,
+                                            std::int64_t count) noexcept {
+  std::uint64_t visible = 0;
+  for (std::int64_t p = first; p < first + count; ++p)
+    visible += static_cast<std::uint64_t>(p + 1 - first_visible(p, shape.window));
+  const auto read = static_cast<std::uint64_t>(first + count - first_visible(first, shape.window));
+  return {read * layout.block_bytes() / kv_block, visible * 4 * shape.heads * shape.head_dim};
 }
 
 /// The key (or value) of one position, as floats: what the stored form says.

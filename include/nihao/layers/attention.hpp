@@ -106,14 +106,11 @@ struct Attention<GQA<Options>> {
   }
 
  private:
-  // Every visible key and value is read once per kv head; each costs a multiply-add per query head and value, twice.
   [[nodiscard]] static Work work(const AttentionShape& shape, const KvLayout& layout, const BatchView& batch) noexcept {
     Work total;
-    for (const std::int32_t p : batch.position)
-      total.flops += static_cast<std::uint64_t>(p + 1 - first_visible(p, shape.window)) * 4 * shape.heads * shape.head_dim;
-    for (const SequenceRows& s : batch.sequences) {  // the rows of a sequence share what they read
-      const std::int32_t first = batch.position[s.first], last = batch.position[s.first + s.count - 1];
-      total.bytes += static_cast<std::uint64_t>(last + 1 - first_visible(first, shape.window)) * layout.block_bytes() / kv_block;
+    for (const SequenceRows& s : batch.sequences) {
+      const Work one = attention_work(shape, layout, batch.position[s.first], s.count);
+      total.bytes += one.bytes, total.flops += one.flops;
     }
     return total;
   }

@@ -20,11 +20,11 @@ class PhaseWork {
       const AttentionInputs& in = *seen.attention;
       const auto same = [&](const Kind& k) {
         return k.shape.window == in.shape.window && k.shape.heads == in.shape.heads && k.shape.head_dim == in.shape.head_dim &&
-               k.position_bytes == in.layout.block_bytes() / kv_block;
+               k.layout.block_bytes() == in.layout.block_bytes();
       };
       const auto found = std::find_if(kinds_.begin(), kinds_.end(), same);
       if (found != kinds_.end()) ++found->layers;
-      else kinds_.push_back({in.shape, in.layout.block_bytes() / kv_block, 1});
+      else kinds_.push_back({in.shape, in.layout, 1});
     } else {
       Work& work = seen.name == "logits" ? head_ : weights_;
       work.bytes += seen.work.bytes, work.flops += seen.work.flops;
@@ -48,7 +48,7 @@ class PhaseWork {
  private:
   struct Kind {  // layers whose attention costs the same
     AttentionShape shape;
-    std::size_t position_bytes;  // keys and values of a position
+    KvLayout layout;
     std::size_t layers;
   };
 
@@ -56,12 +56,9 @@ class PhaseWork {
   void add(Work& total, std::size_t first, std::size_t rows) const {
     total.bytes += weights_.bytes;
     total.flops += weights_.flops * rows;
-    const auto begin = static_cast<std::int64_t>(first), end = static_cast<std::int64_t>(first + rows);
     for (const Kind& k : kinds_) {
-      std::uint64_t seen = 0;
-      for (std::int64_t p = begin; p < end; ++p) seen += static_cast<std::uint64_t>(p + 1 - first_visible(p, k.shape.window));
-      total.flops += k.layers * seen * 4 * k.shape.heads * k.shape.head_dim;
-      total.bytes += k.layers * static_cast<std::uint64_t>(end - first_visible(begin, k.shape.window)) * k.position_bytes;
+      const Work one = attention_work(k.shape, k.layout, static_cast<std::int64_t>(first), static_cast<std::int64_t>(rows));
+      total.bytes += k.layers * one.bytes, total.flops += k.layers * one.flops;
     }
   }
 

@@ -115,20 +115,35 @@ inline constexpr int vectors_at_once = most_sums / R < 1   ? 1
                                        : most_sums / R > 4 ? 4
                                                            : most_sums / R;
 
+// Where a worker keeps what it needs for up to attention_rows query rows.
 struct AttentionState {
-  float* q;                        // [rows][padded] scaled queries
-  float* sum;                      // [rows][padded]
-  float* most;                     // [rows]
-  float* total;                    // [rows]
-  AttentionTile* tiles = nullptr;  // [rows][tile_stride]: where this tile's entry goes, or nobody watches
+  float *keys, *values;                   // one expanded tile: [4][d][16], [64][padded]
+  float* scores;                          // [8][64]
+  float* q;                               // [rows][padded] scaled queries
+  float *sum, *most, *total;              // of this split: [rows][padded], [rows], [rows]
+  float *all_sum, *all_most, *all_total;  // of all splits
+  AttentionTile* tiles = nullptr;         // [rows][tile_stride]: where this tile's entry goes, or nobody watches
   std::size_t tile_stride = 0;
+
+  // scratch: attention_scratch(head_dim) floats.
+  AttentionState(float* scratch, std::size_t padded) noexcept
+      : keys(scratch),
+        values(keys + attention_tile * padded),
+        scores(values + attention_tile * padded),
+        q(scores + 8 * attention_tile),
+        sum(q + attention_rows * padded),
+        most(sum + 2 * attention_rows * padded),
+        total(most + attention_rows),
+        all_sum(sum + attention_rows * padded),
+        all_most(total + attention_rows),
+        all_total(all_most + attention_rows) {}
 };
 
 // Which positions of a tile R rows see: row r those in [low[r], high[r]). Any row sees [first, end) at most, all rows see
 // [all_from, all_to). Between the two a row leaves out what it does not see: a score of 0 would not do, where a value is not
 // finite.
 template <int R>
-struct Seen {
+struct Visible {
   std::int32_t low[R], high[R], first, end, all_from, all_to;
 
   NIHAO_ALWAYS_INLINE void find() noexcept {
@@ -177,7 +192,7 @@ NIHAO_ALWAYS_INLINE void score_blocks(const Tile& tile, std::size_t b, const flo
 // acc[r] += score * value for the positions [from, to) of those rows that see them.
 template <int R, int V, class Tile>
 NIHAO_ALWAYS_INLINE void add_seen_values(const Tile& tile, std::size_t i, const float* scores, std::int32_t from, std::int32_t to,
-                                         const Seen<R>& seen, f32x16 (&acc)[R][V]) noexcept {
+                                         const Visible<R>& seen, f32x16 (&acc)[R][V]) noexcept {
   for (std::int32_t p = from; p < to; ++p) {
     NIHAO_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -193,7 +208,7 @@ NIHAO_ALWAYS_INLINE void add_seen_values(const Tile& tile, std::size_t i, const 
 
 // sum[r][i + ...] = sum * shrink + scores . values, for V vectors of sixteen values from `i`.
 template <int R, int V, class Tile>
-NIHAO_ALWAYS_INLINE void add_values(const Tile& tile, std::size_t i, const float* scores, const Seen<R>& seen,
+NIHAO_ALWAYS_INLINE void add_values(const Tile& tile, std::size_t i, const float* scores, const Visible<R>& seen,
                                     const float (&shrink)[R], float* sum, std::size_t padded) noexcept {
   f32x16 acc[R][V];
   NIHAO_UNROLL
@@ -224,8 +239,9 @@ NIHAO_ALWAYS_INLINE void add_values(const Tile& tile, std::size_t i, const float
 }
 
 template <int R, class Tile>
-NIHAO_NOINLINE void attention_step(const Tile& tile, std::size_t padded, const AttentionState& s, std::size_t row, Seen<R>& seen,
-                                   float* scores) noexcept {
+NIHAO_NOINLINE void attention_step(const Tile& tile, std::size_t padded, const AttentionState& s, std::size_t row,
+                                   Visible<R>& seen) noexcept {
+  float* scores = s.scores;
   constexpr auto positions = static_cast<std::int32_t>(attention_tile);
   constexpr int at_once = vectors_at_once<R>;
   seen.find();
@@ -264,35 +280,35 @@ NIHAO_NOINLINE void attention_step(const Tile& tile, std::size_t padded, const A
 // All rows of `rows` with one tile that starts at position `start`.
 template <int R, class Tile>
 NIHAO_ALWAYS_INLINE void rows_step(const Tile& tile, const AttentionShape& shape, const AttentionRows& rows, std::int64_t start,
-                                   std::size_t padded, const AttentionState& s, std::size_t row, float* scores) noexcept {
-  Seen<R> seen;
+                                   std::size_t padded, const AttentionState& s, std::size_t row) noexcept {
+  Visible<R> seen;
   for (std::size_t r = 0; r < R; ++r) {
     const std::int64_t p = rows.position[(rows.first + row + r) / rows.group];
     const std::int64_t from = first_visible(p, shape.window) - start, to = p + 1 - start;
     seen.low[r] = static_cast<std::int32_t>(from < 0 ? 0 : from > 64 ? 64 : from);
     seen.high[r] = static_cast<std::int32_t>(to < 0 ? 0 : to > 64 ? 64 : to);
   }
-  attention_step<R>(tile, padded, s, row, seen, scores);
+  attention_step<R>(tile, padded, s, row, seen);
 }
 template <class Tile>
 NIHAO_ALWAYS_INLINE void all_rows_step(const Tile& tile, const AttentionShape& shape, const AttentionRows& rows,
-                                       std::int64_t start, std::size_t padded, const AttentionState& s, float* scores) noexcept {
+                                       std::int64_t start, std::size_t padded, const AttentionState& s) noexcept {
   std::size_t r = 0;
   if constexpr (most_rows >= 8)
-    for (; r + 8 <= rows.count; r += 8) rows_step<8>(tile, shape, rows, start, padded, s, r, scores);
+    for (; r + 8 <= rows.count; r += 8) rows_step<8>(tile, shape, rows, start, padded, s, r);
   if constexpr (most_rows >= 4) {
-    for (; r + 4 <= rows.count; r += 4) rows_step<4>(tile, shape, rows, start, padded, s, r, scores);
-    if (r + 3 <= rows.count) rows_step<3>(tile, shape, rows, start, padded, s, r, scores), r += 3;
-    if (r + 2 <= rows.count) rows_step<2>(tile, shape, rows, start, padded, s, r, scores), r += 2;
+    for (; r + 4 <= rows.count; r += 4) rows_step<4>(tile, shape, rows, start, padded, s, r);
+    if (r + 3 <= rows.count) rows_step<3>(tile, shape, rows, start, padded, s, r), r += 3;
+    if (r + 2 <= rows.count) rows_step<2>(tile, shape, rows, start, padded, s, r), r += 2;
   }
-  for (; r < rows.count; ++r) rows_step<1>(tile, shape, rows, start, padded, s, r, scores);
+  for (; r < rows.count; ++r) rows_step<1>(tile, shape, rows, start, padded, s, r);
 }
 
 // --- splits ------------------------------------------------------------------------------------------------------------------
 
 // One split for `rows`; the state is set, not added to. Tiles that are watched start at position 0.
 inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
-                                 AttentionState s, float* keys, float* values, float* scores) noexcept {
+                                 AttentionState s) noexcept {
   const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
   for (std::size_t r = 0; r < rows.count; ++r) s.most[r] = -INFINITY, s.total[r] = 0;
   for (std::size_t i = 0; i < rows.count * padded; i += 16) store(s.sum + i, zero());
@@ -313,18 +329,18 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
       stored.keys[b] = block(b), stored.next[b] = block(b + attention_tile / kv_block);
     if (rows.count <= few_attention_rows && d % 16 == 0) {
       switch (kv.layout.type) {
-        case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, padded, s, scores); break;
-        case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s, scores); break;
-        case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s, scores); break;
-        case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s, scores); break;
+        case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, padded, s); break;
+        case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s); break;
+        case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s); break;
+        case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s); break;
       }
       continue;
     }
     for (std::size_t b = 0; b < attention_tile / kv_block && first_block + b <= last_block; ++b) {
-      expand_keys(kv.layout, stored.keys[b], keys + b * 16 * d);
-      expand_values(kv.layout, stored.values(b * kv_block), padded, values + b * 16 * padded);
+      expand_keys(kv.layout, stored.keys[b], s.keys + b * 16 * d);
+      expand_values(kv.layout, stored.values(b * kv_block), padded, s.values + b * 16 * padded);
     }
-    all_rows_step(ExpandedTile{keys, values, d, padded}, shape, rows, start, padded, s, scores);
+    all_rows_step(ExpandedTile{s.keys, s.values, d, padded}, shape, rows, start, padded, s);
   }
 }
 
@@ -365,36 +381,26 @@ inline void write_row(const AttentionShape& shape, const AttentionRows& rows, st
 
 /// All splits of `rows`, in order. scratch: attention_scratch(head_dim) floats.
 inline void attention(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, float* scratch) noexcept {
-  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
-  float* keys = scratch;
-  float* values = keys + attention_tile * padded;
-  float* scores = values + attention_tile * padded;
-  AttentionState s;
-  s.q = scores + 8 * attention_tile;
-  s.sum = s.q + attention_rows * padded;
-  float* all = s.sum + attention_rows * padded;
-  s.most = all + attention_rows * padded;
-  s.total = s.most + attention_rows;
-  float* all_most = s.total + attention_rows;
-  float* all_total = all_most + attention_rows;
+  const std::size_t padded = (shape.head_dim + 15) / 16 * 16;
+  const AttentionState s(scratch, padded);
   scale_queries(shape, rows, s.q);
   const auto earliest = static_cast<std::size_t>(first_visible(rows.position[rows.first / rows.group], shape.window));
   const auto latest = static_cast<std::size_t>(rows.position[(rows.first + rows.count - 1) / rows.group]);
-  for (std::size_t r = 0; r < rows.count; ++r) all_total[r] = 0;
+  for (std::size_t r = 0; r < rows.count; ++r) s.all_total[r] = 0;
   for (std::size_t split = earliest / attention_split; split <= latest / attention_split; ++split) {
-    attention_split_rows(shape, kv, rows, split, s, keys, values, scores);
+    attention_split_rows(shape, kv, rows, split, s);
     for (std::size_t r = 0; r < rows.count; ++r) {
       if (s.total[r] == 0) continue;  // nothing visible in this split
-      float* sum = all + r * padded;
-      if (all_total[r] == 0) {
+      float* sum = s.all_sum + r * padded;
+      if (s.all_total[r] == 0) {
         for (std::size_t i = 0; i < padded; i += 16) store(sum + i, load(s.sum + r * padded + i));
-        all_most[r] = s.most[r], all_total[r] = s.total[r];
+        s.all_most[r] = s.most[r], s.all_total[r] = s.total[r];
       } else {
-        merge_split(sum, all_most[r], all_total[r], s.sum + r * padded, s.most[r], s.total[r], padded);
+        merge_split(sum, s.all_most[r], s.all_total[r], s.sum + r * padded, s.most[r], s.total[r], padded);
       }
     }
   }
-  for (std::size_t r = 0; r < rows.count; ++r) write_row(shape, rows, r, all + r * padded, all_total[r]);
+  for (std::size_t r = 0; r < rows.count; ++r) write_row(shape, rows, r, s.all_sum + r * padded, s.all_total[r]);
 }
 
 /// What the softmax of `rows` is after each tile: tiles[row][stride], from position 0 on. Entries of tiles that a row does not
@@ -402,35 +408,20 @@ inline void attention(const AttentionShape& shape, const KvView& kv, const Atten
 inline void attention_watch(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, AttentionTile* tiles,
                             std::size_t stride, float* scratch) noexcept {
   const std::size_t padded = (shape.head_dim + 15) / 16 * 16;
-  float* keys = scratch;
-  float* values = keys + attention_tile * padded;
-  float* scores = values + attention_tile * padded;
-  AttentionState s;
-  s.q = scores + 8 * attention_tile;
-  s.sum = s.q + attention_rows * padded;
-  s.most = s.sum + 2 * attention_rows * padded;
-  s.total = s.most + attention_rows;
+  AttentionState s(scratch, padded);
   s.tiles = tiles, s.tile_stride = stride;
   scale_queries(shape, rows, s.q);
   const auto latest = static_cast<std::size_t>(rows.position[(rows.first + rows.count - 1) / rows.group]);
-  for (std::size_t split = 0; split <= latest / attention_split; ++split)
-    attention_split_rows(shape, kv, rows, split, s, keys, values, scores);
+  for (std::size_t split = 0; split <= latest / attention_split; ++split) attention_split_rows(shape, kv, rows, split, s);
 }
 
 /// One split of `rows` to partial[row][attention_partial(head_dim)], for a later attention_merge.
 inline void attention_one_split(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
                                 float* partial, float* scratch) noexcept {
   const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
-  float* keys = scratch;
-  float* values = keys + attention_tile * padded;
-  float* scores = values + attention_tile * padded;
-  AttentionState s;
-  s.q = scores + 8 * attention_tile;
-  s.sum = s.q + attention_rows * padded;
-  s.most = s.sum + 2 * attention_rows * padded;
-  s.total = s.most + attention_rows;
+  const AttentionState s(scratch, padded);
   scale_queries(shape, rows, s.q);
-  attention_split_rows(shape, kv, rows, split, s, keys, values, scores);
+  attention_split_rows(shape, kv, rows, split, s);
   for (std::size_t r = 0; r < rows.count; ++r) {
     float* to = partial + r * attention_partial(d);
     for (std::size_t i = 0; i < padded; i += 16) store(to + i, load(s.sum + r * padded + i));

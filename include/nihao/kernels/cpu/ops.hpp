@@ -120,7 +120,8 @@ struct Ops<Cpu> {
     // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
     // size, for a last one of a few rows would read all weights for those.
     const std::size_t most = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
-    const std::size_t slab = cpu.exact() ? tokens : round_up<std::size_t>(ceil_div(tokens, ceil_div(tokens, most)), 8);
+    const std::size_t even = ceil_div(tokens, std::max<std::size_t>(1, ceil_div(tokens, most)));
+    const std::size_t slab = std::max<std::size_t>(1, cpu.exact() ? tokens : round_up<std::size_t>(even, 8));
     const std::size_t slabs = ceil_div(tokens, slab);
     const std::size_t together = cpu.exact() || !any_quantized ? 1 : most_expanded_tiles;
     const std::size_t each =
