@@ -101,8 +101,7 @@ struct Diagnosis {
     if (cost.kind == StationKind::pass) return pass();
     if (report.bound == StationBound::overhead) return overhead();
     const bool memory = report.bound == StationBound::memory;
-    const std::string less =
-        cost.kind == StationKind::attention ? (memory ? keys() : scores()) : (memory ? weights() : products());
+    std::string less = cost.kind == StationKind::attention ? (memory ? keys() : scores()) : (memory ? weights() : products());
     if (report.roof_fraction() >= 0.6) return less;
     return concat("a better kernel, up to ", rounded(1 / report.roof_fraction()), " times (it reaches ",
                   percent(report.roof_fraction()), memory ? " of the bandwidth" : " of the peak", "); else ", less);
