@@ -10,7 +10,7 @@ namespace nihao {
 /// How near to f32 the input of a matmul stays, on devices that multiply in fewer bits.
 enum class InputPrecision : std::uint8_t {
   usual,  ///< the device's own: int8 with a scale for each 32 on a CPU
-  fine,   ///< about twice the bits, for the head: its input's error goes straight into the logits
+  fine,   ///< smaller blocks, for the head: its input's error goes straight into the logits
 };
 
 /// The operations of device D. Specialisations: kernels/cpu/ops.hpp for Cpu.

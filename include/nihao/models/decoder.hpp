@@ -104,7 +104,7 @@ class Decoder<S, Layers<B>, Q, D> {
                                                   config_.head_dim / 2, ropes_.size()}));
     NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(
                              device_, {max_rows, std::max({std::size_t{config_.d_model}, q_width, std::size_t{config_.d_ff}}),
-                                       config_.head_dim, config_.heads, max_positions, config_.d_model}));
+                                       config_.head_dim, config_.heads, max_positions}));
     const std::size_t row = std::size_t{config_.d_model} + config_.vocab;
     NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float), Pages::small));
     return w;

@@ -17,14 +17,13 @@ struct FloatRows {
   std::size_t k;
 };
 
-/// Where sixteen (or, at the edge, fewer) columns of y go. With two parts the rows 2 t and 2 t + 1 of x are added to token t.
+/// Where sixteen (or, at the edge, fewer) columns of y go.
 struct TileOutput {
   float* data;         ///< column 0 of the tile, token 0
   std::size_t stride;  ///< floats between tokens
   int lanes;           ///< columns that exist, 1 to 16
   const float* bias;   ///< [lanes], added once; or null
   bool accumulate;     ///< add to what is there, instead of overwriting
-  std::size_t parts;   ///< rows of x that a token has, 1 or 2
 };
 
 }  // namespace nihao

@@ -127,54 +127,49 @@ NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f3
   for (int t = 0; t < T; ++t) acc[t] = fma(to_f32(sum[t]), mul(scale, set1(d[static_cast<std::size_t>(t) * stride])), acc[t]);
 }
 
-// 32-block B of a step of tile n; `first` is the first of T tokens.
-template <class F, int B, int T>
-NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t n, std::size_t step, const QuantizedRows& x, std::size_t first,
+// The scale of sixteen columns, half H of 32-block B of a step.
+template <class F, int B, int H>
+NIHAO_ALWAYS_INLINE f32x16 half_scale(const Tile<F>& w, std::size_t step) noexcept {
+  if constexpr (requires { w.negative_dmin; }) return mul(load(w.d), load(w.pair[step].scale[B]));
+  else if constexpr (requires { w.scale; }) return mul(load(w.d), load(w.scale[2 * (step * step_blocks<F> + B) + H]));
+  else return load(w.d);
+}
+
+// 32-block B of a step of tile n; `first` is the first of T tokens. Sixteen columns at a time where weights or activations have a
+// scale for each sixteen.
+template <class F, int B, int T, class X>
+NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t n, std::size_t step, const X& x, std::size_t first,
                                  f32x16 (&acc)[T]) noexcept {
-  const std::size_t in_tile = step * step_blocks<F> + B, b = n * (F::block_size / activation_block) + in_tile;
-  const std::size_t blocks = x.k / activation_block;
+  constexpr bool halves = X::scales == 2 || requires { w.scale; };
+  const std::size_t b = n * (F::block_size / activation_block) + step * step_blocks<F> + B, blocks = x.k / activation_block;
   const std::int8_t* q = x.q + first * x.k + b * activation_block;
-  const float* d = x.d + first * blocks + b;
+  const float* d = x.d + X::scales * (first * blocks + b);
   const std::int32_t* sum = x.sum + 2 * (first * blocks + b);
-  i32x16 dot[T];
-  if constexpr (requires { w.negative_dmin; }) {  // scale * (dot * d) - min * (d * sum), both scales of 6 bits times a float
-    NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) dot[t] = zero_i32();
-    four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, dot);
-    add_scaled(acc, dot, mul(load(w.d), load(w.pair[step].scale[B])), d, blocks);
-    const f32x16 min = mul(load(w.negative_dmin), load(w.pair[step].min[B]));
+  i32x16 dot[T], upper[T];
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) {
+    const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * blocks;
+    dot[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * (halves ? s[0] : s[0] + s[1]));
+    if constexpr (halves) upper[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * s[1]);
+  }
+  four_groups<F, B, 0, T>(w, step, q, x.k, dot);
+  four_groups<F, B, 4, T>(w, step, q, x.k, halves ? upper : dot);
+  add_scaled(acc, dot, half_scale<F, B, 0>(w, step), d, X::scales * blocks);
+  if constexpr (halves) add_scaled(acc, upper, half_scale<F, B, 1>(w, step), d + X::scales - 1, X::scales * blocks);
+  // A minimum of the block: min * (the sum of d * q), negated.
+  if constexpr (requires { w.negative_dmin; } || requires { w.m; }) {
+    f32x16 min;
+    if constexpr (requires { w.m; }) min = load(w.m);
+    else min = mul(load(w.negative_dmin), load(w.pair[step].min[B]));
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
-  } else if constexpr (requires { w.scale; }) {  // Q6_K: a scale per 16, so two sums
-    i32x16 upper[T];
-    NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) {
-      dot[t] = set1_i32(-zero_point<F> * sum[2 * static_cast<std::size_t>(t) * blocks]);
-      upper[t] = set1_i32(-zero_point<F> * sum[2 * static_cast<std::size_t>(t) * blocks + 1]);
-    }
-    four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, upper);
-    add_scaled(acc, dot, mul(load(w.d), load(w.scale[2 * in_tile])), d, blocks);
-    add_scaled(acc, upper, mul(load(w.d), load(w.scale[2 * in_tile + 1])), d, blocks);
-  } else {
-    NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) {
-      const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * blocks;
-      dot[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * (s[0] + s[1]));
-    }
-    four_groups<F, B, 0, T>(w, step, q, x.k, dot), four_groups<F, B, 4, T>(w, step, q, x.k, dot);
-    add_scaled(acc, dot, load(w.d), d, blocks);
-    if constexpr (requires { w.m; }) {
-      const f32x16 min = load(w.m);
-      NIHAO_UNROLL
-      for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
-    }
   }
 }
 
 // --- a tile of sixteen rows with T tokens ------------------------------------------------------------------------------------
 
-template <class F, int T>
-NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const QuantizedRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
+template <class F, int T, class X>
+NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const X& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
   const std::size_t tiles = x.k / F::block_size;
   for (std::size_t n = 0; n < tiles; ++n) {
     for (std::size_t step = 0; step < F::block_size / activation_block / step_blocks<F>; ++step) {
@@ -198,10 +193,9 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::siz
 // Row `row` of x's sum y to where it goes.
 NIHAO_ALWAYS_INLINE void write_sums(const TileOutput& out, std::size_t row, f32x16 bias, f32x16 y) noexcept {
   const bool whole = out.lanes == 16;
-  const std::size_t second_part = row & (out.parts - 1);
-  float* to = out.data + (row >> (out.parts - 1)) * out.stride;
-  if (out.bias != nullptr && second_part == 0) y = add(y, bias);
-  if (out.accumulate || second_part != 0) y = add(whole ? load(to) : load(to, out.lanes), y);
+  float* to = out.data + row * out.stride;
+  if (out.bias != nullptr) y = add(y, bias);
+  if (out.accumulate) y = add(whole ? load(to) : load(to, out.lanes), y);
   if (whole) store(to, y);
   else store(to, y, out.lanes);
 }

@@ -18,6 +18,7 @@ struct TileTask {
   std::size_t tiles;          ///< 1 to most_expanded_tiles; 1 in the exact mode and for float weights
   MatrixView<const float> x;  ///< [tokens, k]
   QuantizedRows quantized;    ///< the same, for formats that are multiplied as integers
+  bool fine;                  ///< those are FineRows
   std::size_t first, count;   ///< tokens
   float* scratch;             ///< exact mode: [k][16] floats; else expanded_scratch()
 };
@@ -53,13 +54,9 @@ template <Isa isa, class Q>
 void matmul_one_tile(const TileTask& task) noexcept {
   const CpuWeight& w = *task.weight;
   const std::size_t row = task.tile * tile_rows;
-  const auto output = [&](std::size_t first, std::size_t parts) {
-    return TileOutput{task.out.data() + first,
-                      task.out.stride(),
-                      static_cast<int>(std::min(tile_rows, w.rows - first)),
-                      task.bias == nullptr ? nullptr : task.bias + first,
-                      task.accumulate,
-                      parts};
+  const auto output = [&](std::size_t first) {
+    return TileOutput{task.out.data() + first, task.out.stride(), static_cast<int>(std::min(tile_rows, w.rows - first)),
+                      task.bias == nullptr ? nullptr : task.bias + first, task.accumulate};
   };
   const FloatRows floats{task.x.data(), task.x.stride(), task.x.cols()};
   if (w.tiles == nullptr) {  // exact: the tile's rows as floats, side by side
@@ -69,18 +66,22 @@ void matmul_one_tile(const TileTask& task) noexcept {
         for (std::size_t i = 0; i < w.cols; ++i) task.scratch[i * tile_rows + r] = 0;
     }
     return matmul_tile_on<isa, F32>(reinterpret_cast<const Tile<F32>*>(task.scratch), floats, task.first, task.count,
-                                    output(row, 1));
+                                    output(row));
   }
   Q::visit(w.format, [&]<class F>(F) {
     const auto* tiles = reinterpret_cast<const Tile<F>*>(w.tiles) + task.tile * (w.cols / F::block_size);
-    if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, output(row, 1));
+    if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, output(row));
     else {
       const QuantizedRows& x = task.quantized;
       TileOutput outs[most_expanded_tiles];
-      for (std::size_t i = 0; i < task.tiles; ++i) outs[i] = output(row + i * tile_rows, x.parts);
-      const std::size_t first = task.first * x.parts, count = task.count * x.parts, per_row = w.cols / F::block_size;
-      if (count > few_rows) return matmul_expanded_on<isa, F>(tiles, task.tiles, x, first, count, outs, task.scratch);
-      for (std::size_t i = 0; i < task.tiles; ++i) matmul_tile_on<isa, F>(tiles + i * per_row, x, first, count, outs[i]);
+      for (std::size_t i = 0; i < task.tiles; ++i) outs[i] = output(row + i * tile_rows);
+      const std::size_t per_row = w.cols / F::block_size;
+      if (task.count > few_rows && !task.fine)
+        return matmul_expanded_on<isa, F>(tiles, task.tiles, x, task.first, task.count, outs, task.scratch);
+      for (std::size_t i = 0; i < task.tiles; ++i) {
+        if (task.fine) matmul_tile_on<isa, F>(tiles + i * per_row, FineRows{x}, task.first, task.count, outs[i]);
+        else matmul_tile_on<isa, F>(tiles + i * per_row, x, task.first, task.count, outs[i]);
+      }
     }
   });
 }

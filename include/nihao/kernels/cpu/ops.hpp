@@ -17,7 +17,6 @@ struct ScratchShape {
   std::size_t max_cols;  ///< widest matmul input
   std::size_t head_dim, heads;
   std::size_t max_positions;
-  std::size_t fine_cols = 0;  ///< widest matmul input that is to be fine
 };
 
 /// Memory that operations use while they run. One per session: two sessions never share one.
@@ -33,8 +32,8 @@ class CpuScratch {
     s.partial_floats_ = splits > 1 ? splits * max_split_rows * shape.heads * attention_partial(shape.head_dim) : 0;
     NIHAO_TRY(s.floats_, PageBuffer::allocate((static_cast<std::size_t>(cpu.workers()) * s.worker_floats_ + s.partial_floats_) *
                                               sizeof(float)));
-    const std::size_t blocks = std::max(s.k_, 2 * round_up(shape.fine_cols, activation_block)) / activation_block;
-    const std::size_t row_bytes = blocks * (activation_block + 4 * sizeof(float));
+    const std::size_t blocks = s.k_ / activation_block;
+    const std::size_t row_bytes = blocks * quantized_block_bytes;
     NIHAO_TRY(s.quantized_, PageBuffer::allocate(cpu.exact() ? 0 : shape.rows * row_bytes + 256));
     s.rows_ = shape.rows;
     return s;
@@ -44,14 +43,13 @@ class CpuScratch {
   /// Rows of a step up to which attention may be cut by splits too.
   static constexpr std::size_t max_split_rows = 16;
 
-  [[nodiscard]] QuantizedRows quantized(std::size_t cols, std::size_t parts) const noexcept {
-    const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block * parts;
-    NIHAO_ASSERT(rows_ * blocks * (activation_block + 4 * sizeof(float)) <= quantized_.size());
-    std::byte* p = quantized_.data();
-    auto* d = reinterpret_cast<float*>(p);
-    auto* d_sum = d + rows_ * blocks;
+  [[nodiscard]] QuantizedRows quantized(std::size_t cols) const noexcept {
+    const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block;
+    NIHAO_ASSERT(rows_ * blocks * quantized_block_bytes <= quantized_.size());
+    auto* d = reinterpret_cast<float*>(quantized_.data());
+    auto* d_sum = d + FineRows::scales * rows_ * blocks;
     auto* sum = reinterpret_cast<std::int32_t*>(d_sum + rows_ * blocks);
-    return {reinterpret_cast<std::int8_t*>(sum + rows_ * blocks * 2), d, d_sum, sum, k, parts};
+    return {reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks), d, d_sum, sum, k};
   }
   [[nodiscard]] float* worker(int index) const noexcept {
     return reinterpret_cast<float*>(floats_.data()) + static_cast<std::size_t>(index) * worker_floats_;
@@ -60,6 +58,8 @@ class CpuScratch {
   [[nodiscard]] std::size_t bytes() const noexcept { return floats_.size() + quantized_.size(); }
 
  private:
+  // Of one block of a row: integers, two scales, d_sum, two sums.
+  static constexpr std::size_t quantized_block_bytes = activation_block + 5 * sizeof(float);
   PageBuffer floats_, quantized_;
   std::size_t rows_ = 0, k_ = 0, worker_floats_ = 0, partial_floats_ = 0;
 };
@@ -106,6 +106,7 @@ struct Ops<Cpu> {
   static void linear(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Job> jobs,
                      InputPrecision precision = InputPrecision::usual) noexcept {
     const std::size_t tokens = x.rows(), k = x.cols();
+    const bool fine = precision == InputPrecision::fine;
     QuantizedRows quantized{};
     bool any_quantized = false;
     std::size_t tiles = 0;
@@ -114,8 +115,11 @@ struct Ops<Cpu> {
       tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
     }
     if (any_quantized && !cpu.exact()) {
-      quantized = scratch.quantized(k, precision == InputPrecision::fine ? 2 : 1);
-      each_row(cpu, tokens, k, [&](std::size_t t) { NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t)); });
+      quantized = scratch.quantized(k);
+      each_row(cpu, tokens, k, [&](std::size_t t) {
+        if (fine) NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, FineRows{quantized}, t));
+        else NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t));
+      });
     }
     // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
     // size, for a last one of a few rows would read all weights for those.
@@ -138,7 +142,7 @@ struct Ops<Cpu> {
         const std::size_t step = format_info(job.weight->format).block_size > 1 ? together : 1;
         for (std::size_t tile = from; tile < to; tile += step)
           matmul_one_tile<Q>(cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
-                                           std::min(step, to - tile), x, quantized, first, count, scratch.worker(worker)});
+                                           std::min(step, to - tile), x, quantized, fine, first, count, scratch.worker(worker)});
         skipped += here;
       }
     });

@@ -7,15 +7,19 @@ namespace nihao {
 
 inline constexpr std::size_t activation_block = 32;
 
-/// Quantized rows, token-major. With b = block, x[t, 32 b + i] is about d[t, b] * q[t, 32 b + i]. With two parts a token has two
-/// rows, and the second is what the first leaves, quantized: together they have about 15 bits.
+/// Quantized rows, token-major. With b = block, x[t, 32 b + i] is about d[t, b] * q[t, 32 b + i].
 struct QuantizedRows {
-  std::int8_t* q;     ///< [tokens * parts, k], -127 to 127; k is padded to whole blocks with zeros
-  float* d;           ///< [tokens * parts, k / 32] scale: largest magnitude / 127
-  float* d_sum;       ///< [tokens * parts, k / 32] d * (sum of the block's q): repairs a format's minimum
-  std::int32_t* sum;  ///< [tokens * parts, k / 16] sum of sixteen q: repairs a format's zero point
-  std::size_t k;      ///< padded
-  std::size_t parts;  ///< rows of a token, 1 or 2
+  static constexpr std::size_t scales = 1;  ///< of a block
+  std::int8_t* q;                           ///< [tokens, k], -127 to 127; k is padded to whole blocks with zeros
+  float* d;                                 ///< [tokens, scales * k / 32] scale: largest magnitude / 127
+  float* d_sum;                             ///< [tokens, k / 32] sum of the block's d * q: repairs a format's minimum
+  std::int32_t* sum;                        ///< [tokens, k / 16] sum of sixteen q: repairs a format's zero point
+  std::size_t k;                            ///< padded
+};
+
+/// The same with a scale for each sixteen: x[t, 16 h + i] is about d[t, h] * q[t, 16 h + i].
+struct FineRows : QuantizedRows {
+  static constexpr std::size_t scales = 2;
 };
 
 }  // namespace nihao

@@ -3,35 +3,32 @@ namespace nihao::simd {
 inline namespace NIHAO_ABI {
 namespace NIHAO_ISA_NAMESPACE {
 
-// Block b of row `row` of `to`, from 32 floats; they become what is left of them. A NaN or an infinity makes its block's scale
-// NaN or infinite (the largest magnitude is found among bit patterns, where NaN is above everything), so that it reaches the
-// logits instead of vanishing in a conversion. The block's integers are zeros then: any times such a scale is no number.
-NIHAO_ALWAYS_INLINE void quantize_block(f32x16& low, f32x16& high, const QuantizedRows& to, std::size_t row,
-                                        std::size_t b) noexcept {
-  const std::size_t block = row * (to.k / activation_block) + b;
-  const i32x16 magnitude = set1_i32(0x7fffffff);
+// The scale of values whose magnitudes' bits are at most `top`. A NaN or an infinity makes it NaN or infinite (the largest
+// magnitude is found among bit patterns, where NaN is above everything), so that it reaches the logits instead of vanishing in a
+// conversion.
+NIHAO_ALWAYS_INLINE float activation_scale(i32x16 top) noexcept {
+  const std::int32_t largest = reduce_max(top);
+  float magnitude;
+  std::memcpy(&magnitude, &largest, 4);
+  return magnitude / 127.0f;
+}
+
+// Sixteen values to integers at q; their sum. They are zeros if the scale is no number, for any times such a scale is none, and
+// if the inverse of a scale of subnormals would overflow.
+NIHAO_ALWAYS_INLINE std::int32_t quantize_sixteen(f32x16 x, float scale, std::int8_t* q) noexcept {
+  const bool usable = scale >= 1.17549435e-38f && scale <= 3.40282347e+38f;
   const f32x16 magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer, to nearest even
-  const std::int32_t top = reduce_max(max(bit_and(bits(low), magnitude), bit_and(bits(high), magnitude)));
-  float most;
-  std::memcpy(&most, &top, 4);
-  const float scale = most / 127.0f;
-  if (!(scale <= 3.40282347e+38f)) low = high = zero();
-  // A block of subnormals would overflow the inverse: it is taken as zeros.
-  const f32x16 inverse = set1(scale >= 1.17549435e-38f ? 1.0f / scale : 0.0f);
-  const i32x16 a = sub(bits(fma(low, inverse, magic)), bits(magic));
-  const i32x16 c = sub(bits(fma(high, inverse, magic)), bits(magic));
-  store_i8(to.q + block * activation_block, a), store_i8(to.q + block * activation_block + 16, c);
-  std::int32_t* sum = to.sum + 2 * block;
-  sum[0] = reduce_add(a), sum[1] = reduce_add(c);
-  to.d[block] = scale;
-  to.d_sum[block] = scale * static_cast<float>(sum[0] + sum[1]);
-  low = fma(to_f32(a), set1(-scale), low), high = fma(to_f32(c), set1(-scale), high);
+  const i32x16 rounded = sub(bits(fma(usable ? x : zero(), set1(usable ? 1.0f / scale : 0.0f), magic)), bits(magic));
+  store_i8(q, rounded);
+  return reduce_add(rounded);
 }
 
 // Token t of `to` from the n floats at x.
-inline void quantize_row(const float* x, std::size_t n, const QuantizedRows& to, std::size_t t) noexcept {
+template <class X>
+inline void quantize_row(const float* x, std::size_t n, const X& to, std::size_t t) noexcept {
+  const i32x16 magnitude = set1_i32(0x7fffffff);
   for (std::size_t b = 0; b < to.k / activation_block; ++b) {
-    const std::size_t at = b * activation_block;
+    const std::size_t at = b * activation_block, block = t * (to.k / activation_block) + b;
     f32x16 low, high;
     if (at + activation_block <= n) {
       low = load(x + at), high = load(x + at + 16);
@@ -40,7 +37,15 @@ inline void quantize_row(const float* x, std::size_t n, const QuantizedRows& to,
       low = left >= 16 ? load(x + at) : load(x + at, static_cast<int>(left));
       high = left > 16 ? load(x + at + 16, static_cast<int>(left - 16)) : zero();
     }
-    for (std::size_t part = 0; part < to.parts; ++part) quantize_block(low, high, to, t * to.parts + part, b);
+    const i32x16 low_top = bit_and(bits(low), magnitude), high_top = bit_and(bits(high), magnitude);
+    float* d = to.d + X::scales * block;
+    if constexpr (X::scales == 1) d[0] = activation_scale(max(low_top, high_top));
+    else d[0] = activation_scale(low_top), d[1] = activation_scale(high_top);
+    std::int32_t* sum = to.sum + 2 * block;
+    std::int8_t* q = to.q + block * activation_block;
+    sum[0] = quantize_sixteen(low, d[0], q), sum[1] = quantize_sixteen(high, d[X::scales - 1], q + 16);
+    if constexpr (X::scales == 1) to.d_sum[block] = d[0] * static_cast<float>(sum[0] + sum[1]);
+    else to.d_sum[block] = std::fma(d[0], static_cast<float>(sum[0]), d[1] * static_cast<float>(sum[1]));
   }
 }
 
