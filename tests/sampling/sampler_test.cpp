@@ -36,6 +36,17 @@ struct Breaks {
     for (Candidate& x : c.edit()) x.logit = value;
   }
 };
+
+/// TopK and Greedy that do not say how many they keep, and so are given every token.
+struct TopKOfAll {
+  static constexpr std::string_view name = "top_k";
+  std::int32_t k;
+  void apply(Candidates& candidates, SamplerState& state) const { TopK{k}.apply(candidates, state); }
+};
+struct GreedyOfAll {
+  static constexpr std::string_view name = "greedy";
+  TokenId select(Candidates& candidates, SamplerState& state) const { return Greedy{}.select(candidates, state); }
+};
 }  // namespace
 
 TEST_CASE("top-p counts its mass among what top-k has left") {
@@ -174,6 +185,53 @@ TEST_CASE("stages on a large vocabulary agree with a full sort") {
     for (std::size_t i = 0; i < c.kept; ++i) same = same && left[i].id == order[i];
     CHECK_MESSAGE(same, c.text);
   }
+}
+
+TEST_CASE(
+    "a first stage that keeps few is given few candidates, and leaves what it would leave of all: ids, order, probabilities") {
+  const auto same = [](std::span<const TokenProbability> a, std::span<const TokenProbability> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const TokenProbability& x, const TokenProbability& y) { return x.id == y.id && x.p == y.p; });
+  };
+  for (const std::size_t n : {1u, 63u, 129u, 1000u, 12805u})
+    for (int kind = 0; kind < 6; ++kind) {
+      auto logits = random_logits(n, n);
+      Random random(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        if (kind == 1) logits[i] = std::floor(logits[i]);                          // ties within groups and between them
+        if (kind == 2) logits[i] = 0.0f;                                           // nothing but ties
+        if (kind == 3) logits[i] = static_cast<float>(i);                          // the largest all in the last group
+        if (kind == 4) logits[i] = -static_cast<float>(i);                         // ... in the first
+        if (kind == 5 && random.uniform() < 0.3) logits[i] = i % 2 ? 0.0f : -inf;  // masked tokens among the others
+      }
+      for (const std::int32_t k : {1, 2, 40, 100, 300}) {
+        const std::string what = concat(n, " tokens, kind ", kind, ", k ", k);
+        CAPTURE(what);
+        auto few = Chain<TopK, Dist>::make(n, 5, {k}, {}).value();
+        auto all = Chain<TopKOfAll, Dist>::make(n, 5, {k}, {}).value();
+        const auto id = few.sample(logits, {}), expected = all.sample(logits, {});
+        CHECK(id.has_value() == expected.has_value());  // n = 1 may be masked
+        if (!id || !expected) continue;
+        CHECK(*id == *expected);
+        CHECK(same(few.probabilities(), all.probabilities()));
+      }
+      auto few = Chain<Greedy>::make(n, 5, {}).value();
+      auto all = Chain<GreedyOfAll>::make(n, 5, {}).value();
+      const auto id = few.sample(logits, {}), expected = all.sample(logits, {});
+      CHECK(id.has_value() == expected.has_value());
+      if (id && expected) CHECK(*id == *expected);
+    }
+  // What is no number is found wherever it stands, and no group of small logits hides it.
+  for (const std::size_t at : {0u, 63u, 64u, 700u, 12799u, 12804u})
+    for (const float odd : {no_number, -no_number, inf}) {
+      auto logits = random_logits(12805, 1);
+      logits[at] = odd;
+      for (const char* text : {"top_k=40", "greedy", "temperature=0"}) {
+        auto chain = SamplerChain::parse(text, logits.size()).value();
+        CHECK(chain.sample(logits, {}).error().message() ==
+              concat("sampling token 0, input logits: the logit of token ", at, odd == inf ? " is +inf" : " is NaN"));
+      }
+    }
 }
 
 TEST_CASE("a chain text that makes no sense is refused, and the error names the stage") {

@@ -8,7 +8,9 @@
 #include "random.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -100,7 +102,11 @@ class Candidates {
 class SamplerState {
  public:
   SamplerState(std::size_t vocabulary, std::uint64_t seed)
-      : candidates_(vocabulary), probabilities_(vocabulary), counts_(vocabulary, 0), random_(seed) {}
+      : candidates_(vocabulary),
+        probabilities_(vocabulary),
+        counts_(vocabulary, 0),
+        groups_((vocabulary + group_size - 1) / group_size),
+        random_(seed) {}
 
   [[nodiscard]] std::size_t vocabulary() const noexcept { return candidates_.size(); }
 
@@ -114,9 +120,11 @@ class SamplerState {
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   void seek(std::uint64_t step) noexcept { step_ = step; }
 
-  /// Starts a step: logits [vocabulary] become candidates; -inf (a masked token) does not.
+  /// Starts a step: logits [vocabulary] become candidates; -inf (a masked token) does not. `enough`, if not 0: no more than so
+  /// many of the largest are going to be kept, so that most others need not become candidates.
   /// Errors: mismatch (another size), numeric (NaN, +inf, or all -inf).
-  [[nodiscard]] Expected<Candidates> begin(std::span<const float> logits, std::span<const TokenId> history) {
+  [[nodiscard]] Expected<Candidates> begin(std::span<const float> logits, std::span<const TokenId> history,
+                                           std::size_t enough = 0) {
     if (logits.size() != vocabulary()) {
       return Error{ErrorCode::mismatch, concat(logits.size(), " logits for a vocabulary of ", vocabulary()),
                    place("input logits")};
@@ -125,6 +133,11 @@ class SamplerState {
     random_.at(step_);
     Candidates candidates;
     std::size_t count = 0;
+    if (enough > 0 && enough <= groups_.size() / 2 && find_groups(logits)) {
+      count = take_groups(logits, enough);
+      candidates.items_ = std::span(candidates_).first(count);
+      return candidates;
+    }
     for (std::size_t i = 0; i < logits.size(); ++i) {
       candidates_[count] = {static_cast<TokenId>(i), logits[i]};
       count += !(logits[i] == -infinity);  // NaN stays, to be found below
@@ -176,11 +189,54 @@ class SamplerState {
 
  private:
   static constexpr float infinity = std::numeric_limits<float>::infinity();
+  static constexpr std::uint32_t exponent = 0x7f800000;  // all of its bits are set in what is not finite
+  static constexpr std::size_t group_size = 64, lanes = 16;
+
+  // The largest logit of every group of 64 tokens. False if any logit is not finite.
+  bool find_groups(std::span<const float> logits) noexcept {
+    std::uint32_t odd = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const auto group = logits.subspan(g * group_size, std::min(group_size, logits.size() - g * group_size));
+      float most[lanes];  // side by side, which compilers make vectors of
+      for (float& m : most) m = group[0];
+      std::size_t i = 0;
+      for (; i + lanes <= group.size(); i += lanes)
+        for (std::size_t j = 0; j < lanes; ++j) {
+          const float x = group[i + j];
+          most[j] = x > most[j] ? x : most[j];
+          odd |= (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1u : 0u;
+        }
+      for (; i < group.size(); ++i) {
+        most[0] = std::max(most[0], group[i]);
+        odd |= (std::bit_cast<std::uint32_t>(group[i]) & exponent) == exponent ? 1u : 0u;
+      }
+      groups_[g] = {static_cast<TokenId>(g), *std::max_element(most, most + lanes)};
+    }
+    return odd == 0;
+  }
+  // The tokens of the `count` groups with the largest maxima become candidates, in the vocabulary's order: no token elsewhere is
+  // among the `count` largest, for each of these maxima comes before it (of equal ones the lower group's has the lower id).
+  std::size_t take_groups(std::span<const float> logits, std::size_t count) noexcept {
+    Candidates order;
+    order.items_ = groups_;
+    order.descending(count);
+    const auto chosen = std::span(groups_).first(count);
+    std::sort(chosen.begin(), chosen.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+    std::size_t taken = 0;
+    for (const Candidate& group : chosen) {
+      const std::size_t first = static_cast<std::size_t>(group.id) * group_size;
+      for (std::size_t i = first; i < std::min(first + group_size, logits.size()); ++i)
+        candidates_[taken++] = {static_cast<TokenId>(i), logits[i]};
+    }
+    return taken;
+  }
+
   [[nodiscard]] std::string place(std::string_view stage) const { return concat("sampling token ", step_, ", ", stage); }
 
   std::vector<Candidate> candidates_;            // [vocabulary]
   std::vector<TokenProbability> probabilities_;  // [vocabulary]
   std::vector<std::uint32_t> counts_;            // [vocabulary]
+  std::vector<Candidate> groups_;                // [vocabulary / group_size]: a group's number and its largest logit
   std::span<const TokenId> history_;
   Random random_;
   std::uint64_t step_ = 0;

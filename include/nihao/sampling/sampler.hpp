@@ -51,7 +51,7 @@ class Chain {
   /// The next token. `logits` [vocabulary]: any finite value or -inf (not to be chosen); `history`: the tokens so far, oldest
   /// first. Errors: mismatch (size), numeric (NaN, +inf, or nothing left; `where` names the token's number and the stage).
   [[nodiscard]] Expected<TokenId> sample(std::span<const float> logits, std::span<const TokenId> history) {
-    NIHAO_TRY(Candidates candidates, state_.begin(logits, history));
+    NIHAO_TRY(Candidates candidates, state_.begin(logits, history, detail::enough_for(std::get<0>(policies_))));
     NIHAO_CHECK(run(candidates, std::make_index_sequence<sizeof...(Policies) - 1>{}));
     const TokenId id = std::get<sizeof...(Policies) - 1>(policies_).select(candidates, state_);
     state_.finish();
@@ -125,7 +125,9 @@ class SamplerChain {
 
   /// As Chain::sample.
   [[nodiscard]] Expected<TokenId> sample(std::span<const float> logits, std::span<const TokenId> history) {
-    NIHAO_TRY(Candidates candidates, state_.begin(logits, history));
+    const std::size_t enough = stages_.empty() ? std::visit([](const auto& s) { return detail::enough_for(s); }, selector_)
+                                               : std::visit([](const auto& s) { return detail::enough_for(s); }, stages_.front());
+    NIHAO_TRY(Candidates candidates, state_.begin(logits, history, enough));
     for (AnyStage& stage : stages_) {
       NIHAO_CHECK(std::visit(
           [&](auto& s) {

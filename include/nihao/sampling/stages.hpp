@@ -10,7 +10,9 @@
 namespace nihao {
 
 /// A stage: `static constexpr std::string_view name` and `void apply(Candidates&, SamplerState&)`. It may hold state of its
-/// sequence. If it has `Expected<void> check() const`, the chain calls it once, when it is made.
+/// sequence. If it has `Expected<void> check() const`, the chain calls it once, when it is made. If it has `std::size_t keeps()
+/// const`, that is how many of the largest it keeps at most and looks at alone (0: all): as the first of a chain it is given
+/// these and few others, which is what makes it fast on a large vocabulary. A selector may have both too.
 template <class S>
 concept SamplerStage = requires(S& stage, Candidates& candidates, SamplerState& state) {
   { S::name } -> std::convertible_to<std::string_view>;
@@ -35,6 +37,12 @@ template <class Policy>
 [[nodiscard]] Expected<void> check_policy(const Policy& policy) {
   if constexpr (requires { policy.check(); }) return policy.check();
   else return {};
+}
+/// How many of the largest candidates are enough for `policy`; 0: it wants all.
+template <class Policy>
+[[nodiscard]] std::size_t enough_for(const Policy& policy) noexcept {
+  if constexpr (requires { policy.keeps(); }) return policy.keeps();
+  else return 0;
 }
 }  // namespace detail
 
@@ -85,6 +93,8 @@ struct Penalties {
 struct TopK {
   static constexpr std::string_view name = "top_k";
   std::int32_t k = 40;
+
+  [[nodiscard]] std::size_t keeps() const noexcept { return k <= 0 ? 0 : static_cast<std::size_t>(k); }
 
   void apply(Candidates& candidates, SamplerState&) const noexcept {
     if (k <= 0 || static_cast<std::size_t>(k) >= candidates.size()) return;
@@ -154,6 +164,7 @@ struct Temperature {
     return detail::check_parameter(temperature >= 0 && temperature < 1e6f, name, "a temperature is 0 or more, and below 1e6",
                                    static_cast<double>(temperature));
   }
+  [[nodiscard]] std::size_t keeps() const noexcept { return temperature == 0.0f ? 1 : 0; }
 
   void apply(Candidates& candidates, SamplerState&) const noexcept {
     if (temperature == 0.0f) {
@@ -169,6 +180,7 @@ struct Temperature {
 struct Greedy {
   static constexpr std::string_view name = "greedy";
 
+  [[nodiscard]] static std::size_t keeps() noexcept { return 1; }
   [[nodiscard]] TokenId select(Candidates& candidates, SamplerState& state) const noexcept {
     candidates.descending(1);
     candidates.keep_first(1);
