@@ -11,25 +11,27 @@ using namespace nihao;
 
 namespace {
 
-using Formats = Quant<Q4_1, Q6_K, F16>;
-
 std::uint64_t hash(std::uint64_t h, std::span<const float> values) {
   for (const float v : values) h = (h ^ std::bit_cast<std::uint32_t>(v)) * 0x100000001b3u;
   return h;
 }
 
+// Of every format: few tokens and so many that tiles are expanded, with activations in blocks of 32 and, as for a head, of 16.
 std::uint64_t matmuls(const Cpu& cpu, std::uint64_t h) {
-  constexpr std::size_t n = 40, k = 512, tokens = 9;
+  constexpr std::size_t n = 40, k = 512, tokens = few_rows + 6;
   const auto x = test::random_floats(tokens * k, 1);
-  for (const FormatId format : {FormatId::Q4_1, FormatId::Q6_K, FormatId::F16}) {
+  for (const FormatId format : all_formats) {
     const auto stored = test::random_weights(format, n, k, 2);
     Arena arena;
     const CpuWeight weight = *pack_weight(cpu, format, n, k, stored, arena);
     const CpuScratch scratch = *CpuScratch::create(cpu, {tokens, k, 64, 4, 16});
     std::vector<float> y(tokens * n);
-    const Ops<Cpu>::Job job{&weight, MatrixView<float>(y.data(), tokens, n)};
-    Ops<Cpu>::linear<Formats>(cpu, scratch, MatrixView<const float>(x.data(), tokens, k), std::span(&job, 1));
-    h = hash(h, y);
+    for (const std::size_t count : {std::size_t{9}, tokens})
+      for (const InputPrecision precision : {InputPrecision::usual, InputPrecision::fine}) {
+        const Ops<Cpu>::Job job{&weight, MatrixView<float>(y.data(), count, n)};
+        Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, MatrixView<const float>(x.data(), count, k), std::span(&job, 1), precision);
+        h = hash(h, std::span(y).first(count * n));
+      }
   }
   return h;
 }
