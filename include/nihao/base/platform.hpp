@@ -147,7 +147,7 @@ namespace detail {
 enum class Pages : std::uint8_t { huge, small };
 
 /// Zeroed memory straight from the system, aligned to a page, on huge pages where the system has them: weights and caches.
-/// (Weights on 4 KB pages cost up to a fifth of the read bandwidth: docs/numbers.md.)
+/// (Weights on 4 KB pages cost up to a fifth of the read bandwidth: docs/performance.md.)
 class PageBuffer {
  public:
   /// Errors: out_of_memory.
