@@ -166,7 +166,7 @@ void elementwise(benchmark::State& state, const Machine& m, Elementwise kind, st
   auto x = filled<float>(rows * width), y = filled<float>(rows * width), weight = filled<float>(width),
        angles = filled<float>(rows * head_dim / 2);
   const CpuScratch scratch = CpuScratch::create(m.cpu, {rows, width, 16, 1, 16}).value();
-  const QuantizedRows quantized = scratch.quantized(width, 1);
+  const QuantizedRows quantized = scratch.quantized(rows, width);
   const Work work{of_value.bytes * x.size(), of_value.flops * x.size()};
   time_calls(state, m, work, Kind::floats, false, [&](std::size_t) {
     switch (kind) {

@@ -58,7 +58,7 @@ struct Panel {
 
 // to[r][t] += four groups of codes, from group First, times the activations of T tokens.
 template <ExpandedKind K, int First, int R, int T>
-NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std::size_t b, const std::int8_t* q, std::size_t k,
+NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std::size_t b, const std::int8_t* q,
                                          i32x16 (&to)[R][T]) noexcept {
   NIHAO_UNROLL
   for (int s = First; s < First + 4; ++s) {
@@ -67,7 +67,7 @@ NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std
     for (int r = 0; r < R; ++r) c[r] = load_u8(w[r][b].codes[s]);
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
-      const std::int8_t* a = q + static_cast<std::size_t>(t) * k;
+      const std::int8_t* a = q + static_cast<std::size_t>(t) * activation_block;
       NIHAO_UNROLL
       for (int r = 0; r < R; ++r) {
         if constexpr (K == ExpandedKind::signed_bytes) to[r][t] = dot_s8(to[r][t], c[r], a, s);
@@ -86,11 +86,11 @@ NIHAO_ALWAYS_INLINE void start_at(i32x16 (&dot)[R][T], int t, std::int32_t value
 
 // acc[r][t] += dot[r][t] * (scale[r] * d[t])
 template <int R, int T>
-NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R][T], const f32x16 (&scale)[R], const float* d,
-                                      std::size_t stride) noexcept {
+NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R][T], const f32x16 (&scale)[R],
+                                      const float* d) noexcept {
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
-    const f32x16 dt = set1(d[static_cast<std::size_t>(t) * stride]);
+    const f32x16 dt = set1(d[t]);
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) acc[r][t] = fma(to_f32(dot[r][t]), mul(scale[r], dt), acc[r][t]);
   }
@@ -105,12 +105,8 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) acc[r][t] = panel.is_first ? zero() : load(sums + (t * R + r) * 16);
   }
-  const std::size_t all = x.k / activation_block;
-  const std::int8_t* q = x.q + row * x.k + panel.first * activation_block;
-  const float* d = x.d + row * all + panel.first;
-  const float* d_sum = x.d_sum + row * all + panel.first;
-  const std::int32_t* sum = x.sum + 2 * (row * all + panel.first);
-  for (std::size_t b = 0; b < panel.count; ++b, q += activation_block, ++d, ++d_sum, sum += 2) {
+  BlockCursor<QuantizedRows> at(x, row, panel.first);
+  for (std::size_t b = 0; b < panel.count; ++b, at.next()) {
     i32x16 dot[R][T];
     f32x16 scale[R], second[R];
     NIHAO_UNROLL
@@ -120,25 +116,25 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
     }
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
-      const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * all;
+      const std::int32_t* s = at.sum + 2 * t;
       start_at(dot, t,
                K == ExpandedKind::with_minimum ? 0 : -panel.zero_point * (K == ExpandedKind::halves ? s[0] : s[0] + s[1]));
     }
-    expanded_groups<K, 0>(panel.blocks, b, q, x.k, dot);
+    expanded_groups<K, 0>(panel.blocks, b, at.q, dot);
     if constexpr (K == ExpandedKind::halves) {
-      add_products(acc, dot, scale, d, all);
+      add_products(acc, dot, scale, at.d);
       NIHAO_UNROLL
-      for (int t = 0; t < T; ++t) start_at(dot, t, -panel.zero_point * sum[2 * static_cast<std::size_t>(t) * all + 1]);
-      expanded_groups<K, 4>(panel.blocks, b, q, x.k, dot);
-      add_products(acc, dot, second, d, all);
+      for (int t = 0; t < T; ++t) start_at(dot, t, -panel.zero_point * at.sum[2 * t + 1]);
+      expanded_groups<K, 4>(panel.blocks, b, at.q, dot);
+      add_products(acc, dot, second, at.d);
     } else {
-      expanded_groups<K, 4>(panel.blocks, b, q, x.k, dot);
-      add_products(acc, dot, scale, d, all);
+      expanded_groups<K, 4>(panel.blocks, b, at.q, dot);
+      add_products(acc, dot, scale, at.d);
     }
     if constexpr (K == ExpandedKind::with_minimum) {
       NIHAO_UNROLL
       for (int t = 0; t < T; ++t) {
-        const f32x16 s = set1(d_sum[static_cast<std::size_t>(t) * all]);
+        const f32x16 s = set1(at.d_sum[t]);
         NIHAO_UNROLL
         for (int r = 0; r < R; ++r) acc[r][t] = fma(second[r], s, acc[r][t]);
       }

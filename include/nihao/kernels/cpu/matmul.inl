@@ -87,24 +87,22 @@ NIHAO_ALWAYS_INLINE void prefetch_share(const Tile<F>& w, std::size_t step) noex
 }
 
 template <class F, int B, int S, int T>
-NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::int8_t* q, std::size_t k,
-                               i32x16 (&sum)[T]) noexcept {
+NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::int8_t* q, i32x16 (&sum)[T]) noexcept {
   const u8x64 c = codes<B, S>(w, step);
   if constexpr (outlasts_reading<F, T>) prefetch_share<F, 8 * B + S>(w, step);
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
-    const std::int8_t* a = q + static_cast<std::size_t>(t) * k;
+    const std::int8_t* a = q + static_cast<std::size_t>(t) * activation_block;
     if constexpr (signed_codes<F>) sum[t] = dot_s8(sum[t], c, a, S);
     else sum[t] = dot_codes(sum[t], c, a, S);
   }
 }
 template <class F, int B, int First, int T>
-NIHAO_ALWAYS_INLINE void four_groups(const Tile<F>& w, std::size_t step, const std::int8_t* q, std::size_t k,
-                                     i32x16 (&sum)[T]) noexcept {
-  group<F, B, First, T>(w, step, q, k, sum);
-  group<F, B, First + 1, T>(w, step, q, k, sum);
-  group<F, B, First + 2, T>(w, step, q, k, sum);
-  group<F, B, First + 3, T>(w, step, q, k, sum);
+NIHAO_ALWAYS_INLINE void four_groups(const Tile<F>& w, std::size_t step, const std::int8_t* q, i32x16 (&sum)[T]) noexcept {
+  group<F, B, First, T>(w, step, q, sum);
+  group<F, B, First + 1, T>(w, step, q, sum);
+  group<F, B, First + 2, T>(w, step, q, sum);
+  group<F, B, First + 3, T>(w, step, q, sum);
 }
 
 // What is subtracted from every code: applied as an integer, through the sums of the activations.
@@ -119,12 +117,11 @@ inline constexpr std::int32_t zero_point<Q8_0> = s8_bias;
 template <>
 inline constexpr std::int32_t zero_point<Q6_K> = 32;
 
-// acc[t] += sum * scale * d[t]
-template <int T>
-NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f32x16 scale, const float* d,
-                                    std::size_t stride) noexcept {
+// acc[t] += sum * scale * d[Stride t]
+template <int Stride, int T>
+NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f32x16 scale, const float* d) noexcept {
   NIHAO_UNROLL
-  for (int t = 0; t < T; ++t) acc[t] = fma(to_f32(sum[t]), mul(scale, set1(d[static_cast<std::size_t>(t) * stride])), acc[t]);
+  for (int t = 0; t < T; ++t) acc[t] = fma(to_f32(sum[t]), mul(scale, set1(d[Stride * t])), acc[t]);
 }
 
 // The scale of sixteen columns, half H of 32-block B of a step.
@@ -135,35 +132,31 @@ NIHAO_ALWAYS_INLINE f32x16 half_scale(const Tile<F>& w, std::size_t step) noexce
   else return load(w.d);
 }
 
-// 32-block B of a step of tile n; `first` is the first of T tokens. Sixteen columns at a time where weights or activations have a
+// 32-block B of a step with T tokens from x, which then moves on. Sixteen columns at a time where weights or activations have a
 // scale for each sixteen.
 template <class F, int B, int T, class X>
-NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t n, std::size_t step, const X& x, std::size_t first,
-                                 f32x16 (&acc)[T]) noexcept {
+NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t step, BlockCursor<X>& x, f32x16 (&acc)[T]) noexcept {
   constexpr bool halves = X::scales == 2 || requires { w.scale; };
-  const std::size_t b = n * (F::block_size / activation_block) + step * step_blocks<F> + B, blocks = x.k / activation_block;
-  const std::int8_t* q = x.q + first * x.k + b * activation_block;
-  const float* d = x.d + X::scales * (first * blocks + b);
-  const std::int32_t* sum = x.sum + 2 * (first * blocks + b);
   i32x16 dot[T], upper[T];
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
-    const std::int32_t* s = sum + 2 * static_cast<std::size_t>(t) * blocks;
+    const std::int32_t* s = x.sum + 2 * t;
     dot[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * (halves ? s[0] : s[0] + s[1]));
     if constexpr (halves) upper[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * s[1]);
   }
-  four_groups<F, B, 0, T>(w, step, q, x.k, dot);
-  four_groups<F, B, 4, T>(w, step, q, x.k, halves ? upper : dot);
-  add_scaled(acc, dot, half_scale<F, B, 0>(w, step), d, X::scales * blocks);
-  if constexpr (halves) add_scaled(acc, upper, half_scale<F, B, 1>(w, step), d + X::scales - 1, X::scales * blocks);
+  four_groups<F, B, 0, T>(w, step, x.q, dot);
+  four_groups<F, B, 4, T>(w, step, x.q, halves ? upper : dot);
+  add_scaled<X::scales>(acc, dot, half_scale<F, B, 0>(w, step), x.d);
+  if constexpr (halves) add_scaled<X::scales>(acc, upper, half_scale<F, B, 1>(w, step), x.d + X::scales - 1);
   // A minimum of the block: min * (the sum of d * q), negated.
   if constexpr (requires { w.negative_dmin; } || requires { w.m; }) {
     f32x16 min;
     if constexpr (requires { w.m; }) min = load(w.m);
     else min = mul(load(w.negative_dmin), load(w.pair[step].min[B]));
     NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[(first + static_cast<std::size_t>(t)) * blocks + b]), acc[t]);
+    for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[t]), acc[t]);
   }
+  x.next();
 }
 
 // --- a tile of sixteen rows with T tokens ------------------------------------------------------------------------------------
@@ -171,12 +164,12 @@ NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t n, std::size_t st
 template <class F, int T, class X>
 NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const X& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
   const std::size_t tiles = x.k / F::block_size;
+  BlockCursor<X> at(x, first, 0);
   for (std::size_t n = 0; n < tiles; ++n) {
     for (std::size_t step = 0; step < F::block_size / activation_block / step_blocks<F>; ++step) {
-      block32<F, 0, T>(w[n], n, step, x, first, acc);
-      if constexpr (step_blocks<F> > 1) block32<F, 1, T>(w[n], n, step, x, first, acc);
-      if constexpr (step_blocks<F> > 2)
-        block32<F, 2, T>(w[n], n, step, x, first, acc), block32<F, 3, T>(w[n], n, step, x, first, acc);
+      block32<F, 0>(w[n], step, at, acc);
+      if constexpr (step_blocks<F> > 1) block32<F, 1>(w[n], step, at, acc);
+      if constexpr (step_blocks<F> > 2) block32<F, 2>(w[n], step, at, acc), block32<F, 3>(w[n], step, at, acc);
     }
   }
 }

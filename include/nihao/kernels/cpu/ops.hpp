@@ -9,6 +9,8 @@
 #include "matmul_tile.hpp"
 #include "rms_norm.hpp"
 
+#include <bit>
+
 namespace nihao {
 
 /// The largest step a scratch is made for.
@@ -34,8 +36,8 @@ class CpuScratch {
                                               sizeof(float)));
     const std::size_t blocks = s.k_ / activation_block;
     const std::size_t row_bytes = blocks * quantized_block_bytes;
-    NIHAO_TRY(s.quantized_, PageBuffer::allocate(cpu.exact() ? 0 : shape.rows * row_bytes + 256));
-    s.rows_ = shape.rows;
+    s.rows_ = round_up(shape.rows, most_grouped_rows);
+    NIHAO_TRY(s.quantized_, PageBuffer::allocate(cpu.exact() ? 0 : s.rows_ * row_bytes + 256));
     return s;
   }
   CpuScratch() noexcept = default;
@@ -43,13 +45,15 @@ class CpuScratch {
   /// Rows of a step up to which attention may be cut by splits too.
   static constexpr std::size_t max_split_rows = 16;
 
-  [[nodiscard]] QuantizedRows quantized(std::size_t cols) const noexcept {
+  /// Room for `rows` rows of `cols` columns.
+  [[nodiscard]] QuantizedRows quantized(std::size_t rows, std::size_t cols) const noexcept {
     const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block;
     NIHAO_ASSERT(rows_ * blocks * quantized_block_bytes <= quantized_.size());
     auto* d = reinterpret_cast<float*>(quantized_.data());
     auto* d_sum = d + FineRows::scales * rows_ * blocks;
     auto* sum = reinterpret_cast<std::int32_t*>(d_sum + rows_ * blocks);
-    return {reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks), d, d_sum, sum, k};
+    return {reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks), d, d_sum, sum, k,
+            std::bit_floor(std::min(rows, most_grouped_rows))};
   }
   [[nodiscard]] float* worker(int index) const noexcept {
     return reinterpret_cast<float*>(floats_.data()) + static_cast<std::size_t>(index) * worker_floats_;
@@ -115,7 +119,7 @@ struct Ops<Cpu> {
       tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
     }
     if (any_quantized && !cpu.exact()) {
-      quantized = scratch.quantized(k);
+      quantized = scratch.quantized(tokens, k);
       each_row(cpu, tokens, k, [&](std::size_t t) {
         if (fine) NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, FineRows{quantized}, t));
         else NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t));

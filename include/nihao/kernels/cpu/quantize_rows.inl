@@ -28,7 +28,7 @@ template <class X>
 inline void quantize_row(const float* x, std::size_t n, const X& to, std::size_t t) noexcept {
   const i32x16 magnitude = set1_i32(0x7fffffff);
   for (std::size_t b = 0; b < to.k / activation_block; ++b) {
-    const std::size_t at = b * activation_block, block = t * (to.k / activation_block) + b;
+    const std::size_t at = b * activation_block, block = to.block(t, b);
     f32x16 low, high;
     if (at + activation_block <= n) {
       low = load(x + at), high = load(x + at + 16);
