@@ -45,6 +45,11 @@ struct BlockCursor {
         sum(x.sum + 2 * x.block(row, b)),
         group(x.group) {}
   void next() noexcept { q += activation_block * group, d += X::scales * group, d_sum += group, sum += 2 * group; }
+  [[nodiscard]] BlockCursor after(std::size_t n) const noexcept {
+    BlockCursor later = *this;
+    while (n-- > 0) later.next();
+    return later;
+  }
 };
 
 }  // namespace nihao

@@ -78,17 +78,16 @@ struct Tile<Q5_K> {
     std::uint8_t scale[2][16], min[2][16], h[2][64], q[8][64];
   } pair[4];
 };
-// Block 4 f + t (half f, quarter t): low bits in even[s].q or odd[s] by t % 2, low halves for t < 2; upper two bits at bits 2 t
-// of even[s].h.
+// Block 4 f + t (half f, quarter t): low bits in group[s].q[t % 2], low halves for t < 2; upper two bits at bits 2 t of
+// group[s].h. The four blocks share their bytes, and few rows of x take them all at once: so a half is read once, front to back.
 template <>
 struct Tile<Q6_K> {
   f16 d[16];
   std::int8_t scale[16][16];
   struct {
     struct {
-      std::uint8_t h[64], q[64];
-    } even[8];
-    std::uint8_t odd[8][64];
+      std::uint8_t h[64], q[2][64];
+    } group[8];
   } half[2];
 };
 
@@ -194,10 +193,9 @@ inline void pack(Tile<Q6_K>& tile, std::size_t r, const Q6_K::Block& b) noexcept
   for (std::size_t g = 0; g < 16; ++g) tile.scale[g][r] = b.scales[g];
   for (std::size_t f = 0; f < 2; ++f) {
     for (std::size_t g = 0; g < 8; ++g) {
-      std::memcpy(tile.half[f].even[g].h + 4 * r, b.qh + 32 * f + 4 * g, 4);
-      std::memcpy(tile.half[f].even[g].q + 4 * r, b.ql + 64 * f + 4 * g, 4);
+      std::memcpy(tile.half[f].group[g].h + 4 * r, b.qh + 32 * f + 4 * g, 4);
+      for (std::size_t i = 0; i < 2; ++i) std::memcpy(tile.half[f].group[g].q[i] + 4 * r, b.ql + 64 * f + 32 * i + 4 * g, 4);
     }
-    spread(tile.half[f].odd[0], r, b.ql + 64 * f + 32, 32);
   }
 }
 
@@ -251,10 +249,9 @@ inline void unpack(const Tile<Q6_K>& tile, std::size_t r, Q6_K::Block& b) noexce
   for (std::size_t g = 0; g < 16; ++g) b.scales[g] = tile.scale[g][r];
   for (std::size_t f = 0; f < 2; ++f) {
     for (std::size_t g = 0; g < 8; ++g) {
-      std::memcpy(b.qh + 32 * f + 4 * g, tile.half[f].even[g].h + 4 * r, 4);
-      std::memcpy(b.ql + 64 * f + 4 * g, tile.half[f].even[g].q + 4 * r, 4);
+      std::memcpy(b.qh + 32 * f + 4 * g, tile.half[f].group[g].h + 4 * r, 4);
+      for (std::size_t i = 0; i < 2; ++i) std::memcpy(b.ql + 64 * f + 32 * i + 4 * g, tile.half[f].group[g].q[i] + 4 * r, 4);
     }
-    collect(tile.half[f].odd[0], r, b.ql + 64 * f + 32, 32);
   }
 }
 
