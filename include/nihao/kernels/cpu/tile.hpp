@@ -93,29 +93,13 @@ struct Tile<Q6_K> {
 
 namespace detail {
 
-// Puts `size` bytes of row r into groups of 64.
-inline void spread(std::uint8_t* groups, std::size_t r, const void* bytes, std::size_t size) noexcept {
-  const auto* from = static_cast<const std::uint8_t*>(bytes);
-  for (std::size_t s = 0; s < size / 4; ++s) std::memcpy(groups + 64 * s + 4 * r, from + 4 * s, 4);
-}
-
-// The way back: row r's bytes out of groups of 64.
+// Row r's bytes out of groups of 64.
 inline void collect(const std::uint8_t* groups, std::size_t r, void* bytes, std::size_t size) noexcept {
   auto* to = static_cast<std::uint8_t*>(bytes);
   for (std::size_t s = 0; s < size / 4; ++s) std::memcpy(to + 4 * s, groups + 64 * s + 4 * r, 4);
 }
 
-// Bit 4 s + j of the word becomes bit s of byte j.
-inline void spread_fifth_bits(std::uint8_t* h, std::size_t r, const std::uint8_t (&qh)[4]) noexcept {
-  std::uint32_t word, out = 0;
-  std::memcpy(&word, qh, 4);
-  for (std::uint32_t s = 0; s < 8; ++s) {
-    const std::uint32_t four = (word >> (4 * s)) & 15u;
-    out |= ((four * 0x00204081u) & 0x01010101u) << s;  // bit j of `four` to bit 8 j
-  }
-  std::memcpy(h + 4 * r, &out, 4);
-}
-
+// Bit s of byte j becomes bit 4 s + j of the word.
 inline void collect_fifth_bits(const std::uint8_t* h, std::size_t r, std::uint8_t (&qh)[4]) noexcept {
   std::uint32_t in, word = 0;
   std::memcpy(&in, h + 4 * r, 4);
@@ -129,74 +113,10 @@ inline void collect_fifth_bits(const std::uint8_t* h, std::size_t r, std::uint8_
 constexpr f16 negated(f16 x) noexcept { return {static_cast<std::uint16_t>(x.bits ^ 0x8000u)}; }
 
 template <class T>
-void pack_k_scales(T& tile, std::size_t r, const std::uint8_t (&scales)[12]) noexcept {
-  for (std::size_t b = 0; b < 8; ++b) {
-    const KScale k = k_scale(scales, b);
-    tile.pair[b / 2].scale[b % 2][r] = k.scale;
-    tile.pair[b / 2].min[b % 2][r] = k.min;
-  }
-}
-
-template <class T>
 void unpack_k_scales(const T& tile, std::size_t r, std::uint8_t (&scales)[12]) noexcept {
   KScale groups[8];
   for (std::size_t b = 0; b < 8; ++b) groups[b] = {tile.pair[b / 2].scale[b % 2][r], tile.pair[b / 2].min[b % 2][r]};
   put_k_scales(groups, scales);
-}
-
-inline void pack(Tile<F32>& tile, std::size_t r, const F32::Block& b) noexcept { tile.w[r] = b.value; }
-inline void pack(Tile<F16>& tile, std::size_t r, const F16::Block& b) noexcept { tile.w[r] = b.value; }
-inline void pack(Tile<BF16>& tile, std::size_t r, const BF16::Block& b) noexcept { tile.w[r] = b.value; }
-inline void pack(Tile<Q4_0>& tile, std::size_t r, const Q4_0::Block& b) noexcept {
-  tile.d[r] = b.d;
-  spread(tile.q[0], r, b.qs, 16);
-}
-inline void pack(Tile<Q4_1>& tile, std::size_t r, const Q4_1::Block& b) noexcept {
-  tile.d[r] = b.d, tile.m[r] = b.m;
-  spread(tile.q[0], r, b.qs, 16);
-}
-inline void pack(Tile<Q5_0>& tile, std::size_t r, const Q5_0::Block& b) noexcept {
-  tile.d[r] = b.d;
-  spread_fifth_bits(tile.h, r, b.qh);
-  spread(tile.q[0], r, b.qs, 16);
-}
-inline void pack(Tile<Q5_1>& tile, std::size_t r, const Q5_1::Block& b) noexcept {
-  tile.d[r] = b.d, tile.m[r] = b.m;
-  spread_fifth_bits(tile.h, r, b.qh);
-  spread(tile.q[0], r, b.qs, 16);
-}
-inline void pack(Tile<Q8_0>& tile, std::size_t r, const Q8_0::Block& b) noexcept {
-  tile.d[r] = b.d;
-  spread(tile.q[0], r, b.q, 32);
-}
-inline void pack(Tile<Q4_K>& tile, std::size_t r, const Q4_K::Block& b) noexcept {
-  tile.d[r] = b.d, tile.negative_dmin[r] = negated(b.dmin);
-  pack_k_scales(tile, r, b.scales);
-  for (std::size_t p = 0; p < 4; ++p) spread(tile.pair[p].q[0], r, b.qs + 32 * p, 32);
-}
-inline void pack(Tile<Q5_K>& tile, std::size_t r, const Q5_K::Block& b) noexcept {
-  tile.d[r] = b.d, tile.negative_dmin[r] = negated(b.dmin);
-  pack_k_scales(tile, r, b.scales);
-  std::uint32_t groups[8];  // in the file, bit b of a byte is block b's
-  std::memcpy(groups, b.qh, 32);
-  for (std::uint32_t p = 0; p < 4; ++p) {
-    for (std::uint32_t u = 0; u < 2; ++u) {
-      std::uint32_t out = 0;
-      for (std::uint32_t i = 0; i < 4; ++i) out |= (groups[2 * i + u] >> 2 * p & 0x03030303u) << 2 * i;
-      std::memcpy(tile.pair[p].h[u] + 4 * r, &out, 4);
-    }
-    spread(tile.pair[p].q[0], r, b.qs + 32 * p, 32);
-  }
-}
-inline void pack(Tile<Q6_K>& tile, std::size_t r, const Q6_K::Block& b) noexcept {
-  tile.d[r] = b.d;
-  for (std::size_t g = 0; g < 16; ++g) tile.scale[g][r] = b.scales[g];
-  for (std::size_t f = 0; f < 2; ++f) {
-    for (std::size_t g = 0; g < 8; ++g) {
-      std::memcpy(tile.half[f].group[g].h + 4 * r, b.qh + 32 * f + 4 * g, 4);
-      for (std::size_t i = 0; i < 2; ++i) std::memcpy(tile.half[f].group[g].q[i] + 4 * r, b.ql + 64 * f + 32 * i + 4 * g, 4);
-    }
-  }
 }
 
 // Row r of a tile as the file had it, to the bit.
@@ -260,18 +180,6 @@ inline void unpack(const Tile<Q6_K>& tile, std::size_t r, Q6_K::Block& b) noexce
 /// Bytes of a packed [rows, cols] matrix: rows are padded to whole tiles with zero weights.
 [[nodiscard]] constexpr std::size_t packed_bytes(FormatId format, std::size_t rows, std::size_t cols) noexcept {
   return visit_format(format, [&]<class F>(F) { return ceil_div(rows, tile_rows) * (cols / F::block_size) * sizeof(Tile<F>); });
-}
-
-/// Packs the tiles [first, first + count) of a [rows, cols] matrix stored in F's blocks into `out`, which is zeroed.
-template <BlockFormat F>
-void pack_tiles(std::span<const std::byte> stored, std::size_t rows, std::size_t cols, std::size_t first, std::size_t count,
-                std::byte* out) noexcept {
-  const std::size_t blocks = cols / F::block_size;
-  const auto* from = reinterpret_cast<const typename F::Block*>(stored.data());
-  auto* tiles = reinterpret_cast<Tile<F>*>(out);
-  for (std::size_t t = first; t < first + count; ++t)
-    for (std::size_t r = 0; r < tile_rows && t * tile_rows + r < rows; ++r)
-      for (std::size_t b = 0; b < blocks; ++b) detail::pack(tiles[t * blocks + b], r, from[(t * tile_rows + r) * blocks + b]);
 }
 
 /// `f(block, i)` for each block i of a row of a packed matrix with `cols` columns, the block being what the file had, to the bit.

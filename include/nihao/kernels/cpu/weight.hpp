@@ -3,7 +3,7 @@
 
 #include "../../base/arena.hpp"
 #include "../../device/cpu.hpp"
-#include "tile.hpp"
+#include "pack_tile.hpp"
 
 namespace nihao {
 
@@ -38,8 +38,11 @@ struct CpuWeight {
   CpuWeight weight{format, rows, cols, nullptr, stored};
   if (cpu.exact()) return weight;
   NIHAO_TRY(std::byte* const tiles, arena.allocate(packed_bytes(format, rows, cols)));
-  const std::size_t count = ceil_div<std::size_t>(rows, tile_rows), each = std::max<std::size_t>(1, count / 64);
-  const std::size_t slice = each * tile_rows * row_bytes(format, cols);
+  // Slices of up to 2 MiB, for each that is given back interrupts all workers.
+  const std::size_t count = ceil_div<std::size_t>(rows, tile_rows), tile_bytes = tile_rows * row_bytes(format, cols);
+  const std::size_t each = std::clamp<std::size_t>(count / (4 * static_cast<std::size_t>(cpu.workers())), 1,
+                                                   (std::size_t{2} << 20) / (tile_bytes + 1) + 1);
+  const std::size_t slice = each * tile_bytes;
   cpu.parallel(static_cast<int>(ceil_div(count, each)), [&](int i, int) {
     const std::size_t first = static_cast<std::size_t>(i) * each;
     visit_format(format, [&]<class F>(F) { pack_tiles<F>(stored, rows, cols, first, std::min(each, count - first), tiles); });
