@@ -79,7 +79,7 @@ TEST_CASE("a file of holes does not keep the reader busy") {
   const test::TempFolder folder;
   const std::string path = folder.path("holes.gguf");
   GgufWriter writer;
-  const std::uint64_t count = std::uint64_t{1} << 36;  // empty strings: 512 GiB of zeros
+  const std::uint64_t count = std::uint64_t{1} << 33;  // empty strings: 64 GiB of zeros
   std::vector<std::byte> value(12);
   const auto type = GgufType::string;
   std::memcpy(value.data(), &type, 4);
@@ -87,9 +87,12 @@ TEST_CASE("a file of holes does not keep the reader busy") {
   writer.add_raw("zeros", GgufType::array, value);
   save(path, writer.bytes());
   std::error_code failed;
-  std::filesystem::resize_file(path, std::uint64_t{1} << 40, failed);
-  if (failed) NIHAO_SKIP("a file system with sparse files of 1 TiB");
-  CHECK(Gguf::open(path).error().code == ErrorCode::limit);
+  // Not larger: ThreadSanitizer leaves a program little more than a TiB of addresses, in which a file has to find its place.
+  std::filesystem::resize_file(path, std::uint64_t{1} << 37, failed);
+  if (failed) NIHAO_SKIP("a file system with sparse files of 128 GiB");
+  const auto file = Gguf::open(path);
+  REQUIRE_FALSE(file.has_value());
+  CHECK(file.error().code == ErrorCode::limit);
 }
 
 TEST_CASE("shards are read from memory, all of them and in order") {
