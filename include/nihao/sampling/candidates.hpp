@@ -194,6 +194,7 @@ class SamplerState {
 
   // The largest logit of every group of 64 tokens. False if any logit is not finite.
   bool find_groups(std::span<const float> logits) noexcept {
+    const auto not_finite = [](float x) { return (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1u : 0u; };
     std::uint32_t odd = 0;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const auto group = logits.subspan(g * group_size, std::min(group_size, logits.size() - g * group_size));
@@ -204,11 +205,11 @@ class SamplerState {
         for (std::size_t j = 0; j < lanes; ++j) {
           const float x = group[i + j];
           most[j] = x > most[j] ? x : most[j];
-          odd |= (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1u : 0u;
+          odd |= not_finite(x);
         }
       for (; i < group.size(); ++i) {
         most[0] = std::max(most[0], group[i]);
-        odd |= (std::bit_cast<std::uint32_t>(group[i]) & exponent) == exponent ? 1u : 0u;
+        odd |= not_finite(group[i]);
       }
       groups_[g] = {static_cast<TokenId>(g), *std::max_element(most, most + lanes)};
     }

@@ -117,6 +117,12 @@ inline constexpr std::int32_t zero_point<Q8_0> = s8_bias;
 template <>
 inline constexpr std::int32_t zero_point<Q6_K> = 32;
 
+// Where a sum of codes times activations starts, the activations' own sum being given.
+template <class F>
+NIHAO_ALWAYS_INLINE i32x16 start_of(std::int32_t activations) noexcept {
+  return zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * activations);
+}
+
 // acc[t] += sum * scale * d[Stride t]
 template <int Stride, int T>
 NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f32x16 scale, const float* d) noexcept {
@@ -149,8 +155,8 @@ NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t step, BlockCursor
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
     const std::int32_t* s = x.sum + 2 * t;
-    dot[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * (halves ? s[0] : s[0] + s[1]));
-    if constexpr (halves) upper[t] = zero_point<F> == 0 ? zero_i32() : set1_i32(-zero_point<F> * s[1]);
+    dot[t] = start_of<F>(halves ? s[0] : s[0] + s[1]);
+    if constexpr (halves) upper[t] = start_of<F>(s[1]);
   }
   four_groups<F, B, 0, T>(w, step, x.q, dot);
   four_groups<F, B, 4, T>(w, step, x.q, halves ? upper : dot);
@@ -190,10 +196,7 @@ NIHAO_ALWAYS_INLINE void block128(const Tile<F>& w, std::size_t step, BlockCurso
   NIHAO_UNROLL
   for (int i = 0; i < 4; ++i) {
     NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) {
-      lower[i][t] = set1_i32(-zero_point<F> * at[i].sum[2 * t]);
-      upper[i][t] = set1_i32(-zero_point<F> * at[i].sum[2 * t + 1]);
-    }
+    for (int t = 0; t < T; ++t) lower[i][t] = start_of<F>(at[i].sum[2 * t]), upper[i][t] = start_of<F>(at[i].sum[2 * t + 1]);
   }
   four_groups_of_four<F, 0, T>(w, step, at, lower), four_groups_of_four<F, 4, T>(w, step, at, upper);
   add_halves<F, 0>(w, step, at[0], lower[0], upper[0], acc), add_halves<F, 1>(w, step, at[1], lower[1], upper[1], acc);
