@@ -194,6 +194,44 @@ TEST_CASE("a matmul adds its bias once, and adds to what is there when asked") {
   for (std::size_t i = 0; i < plain.size(); ++i) CHECK(both[i] == 1.0f + (plain[i] + bias[i % 20]));
 }
 
+TEST_CASE("jobs of one call have the bits that each has in a call of its own, whatever formats stand side by side") {
+  constexpr std::size_t cols = 512;
+  struct Part {
+    FormatId format;
+    std::size_t rows;
+    bool accumulate;
+  };
+  // Integers and floats, a part of a tile at each seam, and biases beside none.
+  constexpr Part parts[] = {
+      {FormatId::Q4_K, 37, false}, {FormatId::F16, 5, true}, {FormatId::Q6_K, 16, false}, {FormatId::Q8_0, 70, true}};
+  for (const std::size_t tokens : {std::size_t{1}, std::size_t{6}, few_rows + 3}) {
+    CAPTURE(tokens);
+    const auto x = test::random_floats(tokens * cols, 11);
+    for (const Cpu& cpu : {Cpu::create({.threads = 3}).value(), Cpu::create({.threads = 2, .exact = true}).value()}) {
+      Arena arena;
+      std::vector<CpuWeight> weights;
+      std::vector<std::vector<std::byte>> kept;
+      std::vector<std::vector<float>> out, biases, alone;
+      for (const Part& part : parts) {
+        const auto& stored =
+            kept.emplace_back(test::random_weights(part.format, part.rows, cols, static_cast<unsigned>(part.rows)));
+        biases.push_back(test::random_floats(part.rows, 12));
+        const float* bias = part.accumulate ? biases.back().data() : nullptr;
+        alone.push_back(multiply(cpu, part.format, stored, part.rows, cols, x, tokens, bias, part.accumulate));
+        weights.push_back(pack_weight(cpu, part.format, static_cast<std::uint32_t>(part.rows), cols, stored, arena).value());
+        out.emplace_back(tokens * part.rows, part.accumulate ? 1.0f : NAN);
+      }
+      std::vector<Ops<Cpu>::Job> jobs;
+      for (std::size_t i = 0; i < std::size(parts); ++i)
+        jobs.push_back({&weights[i], MatrixView<float>(out[i].data(), tokens, parts[i].rows),
+                        parts[i].accumulate ? biases[i].data() : nullptr, parts[i].accumulate});
+      const CpuScratch scratch = CpuScratch::create(cpu, {tokens, cols, 16, 1, 16}).value();
+      Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, MatrixView<const float>(x.data(), tokens, cols), jobs);
+      CHECK(out == alone);
+    }
+  }
+}
+
 TEST_CASE("activations that are NaN or infinite give no number in any format: they are never rounded to one") {
   struct Bad {
     float value;

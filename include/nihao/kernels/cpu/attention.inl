@@ -296,8 +296,9 @@ NIHAO_ALWAYS_INLINE void all_rows_step(const Tile& tile, const AttentionShape& s
   std::size_t r = 0;
   if constexpr (most_rows >= 8)
     for (; r + 8 <= rows.count; r += 8) rows_step<8>(tile, shape, rows, start, padded, s, r);
-  if constexpr (most_rows >= 4) {
+  if constexpr (most_rows >= 4)
     for (; r + 4 <= rows.count; r += 4) rows_step<4>(tile, shape, rows, start, padded, s, r);
+  if constexpr (!std::is_same_v<Tile, ExpandedTile>) {  // whose rows are many: a few single ones weigh little
     if (r + 3 <= rows.count) rows_step<3>(tile, shape, rows, start, padded, s, r), r += 3;
     if (r + 2 <= rows.count) rows_step<2>(tile, shape, rows, start, padded, s, r), r += 2;
   }
@@ -327,15 +328,16 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
     };
     for (std::size_t b = 0; b < attention_tile / kv_block; ++b)
       stored.keys[b] = block(b), stored.next[b] = block(b + attention_tile / kv_block);
-    if (rows.count <= few_attention_rows && d % 16 == 0) {
-      switch (kv.layout.type) {
-        case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, padded, s); break;
-        case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s); break;
-        case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s); break;
-        case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s); break;
+    if constexpr (most_rows > 1)
+      if (rows.count <= few_attention_rows && d % 16 == 0 && kv.layout.type != KvType::f32) {
+        switch (kv.layout.type) {
+          case KvType::f32: break;  // f32 is for exactness: it has no kernel of its own
+          case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s); break;
+          case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s); break;
+          case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s); break;
+        }
+        continue;
       }
-      continue;
-    }
     for (std::size_t b = 0; b < attention_tile / kv_block && first_block + b <= last_block; ++b) {
       expand_keys(kv.layout, stored.keys[b], s.keys + b * 16 * d);
       expand_values(kv.layout, stored.values(b * kv_block), padded, s.values + b * 16 * padded);

@@ -96,9 +96,10 @@ NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R
   }
 }
 
-// Rows [row, row + T) of x through one panel.
+// Rows [row, row + T) of x, of which `there` exist, through one panel.
 template <ExpandedKind K, int R, int T>
-NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& x, std::size_t row, float* sums) noexcept {
+NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& x, std::size_t row, std::size_t there,
+                                    float* sums) noexcept {
   f32x16 acc[R][T];
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
@@ -146,19 +147,17 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
       if (!panel.is_last) store(sums + (t * R + r) * 16, acc[r][t]);
-      else if (panel.out[r].lanes > 0) write_sums(panel.out[r], row + static_cast<std::size_t>(t), bias, acc[r][t]);
+      else if (panel.out[r].lanes > 0 && static_cast<std::size_t>(t) < there)
+        write_sums(panel.out[r], row + static_cast<std::size_t>(t), bias, acc[r][t]);
     }
   }
 }
 
 template <ExpandedKind K, int R>
 inline void expanded_rows_of(const Panel<R>& panel, const QuantizedRows& x, std::size_t first, std::size_t count) noexcept {
-  std::size_t i = 0;
-  const auto sums = [&](std::size_t n) { return panel.sums + n * R * 16; };
-  for (; i + shared_tokens <= count; i += shared_tokens) expanded_tokens<K, R, shared_tokens>(panel, x, first + i, sums(i));
-  if constexpr (shared_tokens > 2)
-    if (i + 2 <= count) expanded_tokens<K, R, 2>(panel, x, first + i, sums(i)), i += 2;
-  if (i < count) expanded_tokens<K, R, 1>(panel, x, first + i, sums(i));
+  constexpr std::size_t T = shared_tokens;
+  for (std::size_t i = 0; i < count; i += T)
+    expanded_tokens<K, R, shared_tokens>(panel, x, first + i, count - i < T ? count - i : T, panel.sums + i * R * 16);
 }
 
 /// Rows [first, first + count) of x times `tiles` (1 or 2) tiles at w, whose columns go to out[0] and out[1]. scratch:

@@ -97,13 +97,6 @@ NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::in
     else sum[t] = dot_codes(sum[t], c, a, S);
   }
 }
-template <class F, int B, int First, int T>
-NIHAO_ALWAYS_INLINE void four_groups(const Tile<F>& w, std::size_t step, const std::int8_t* q, i32x16 (&sum)[T]) noexcept {
-  group<F, B, First, T>(w, step, q, sum);
-  group<F, B, First + 1, T>(w, step, q, sum);
-  group<F, B, First + 2, T>(w, step, q, sum);
-  group<F, B, First + 3, T>(w, step, q, sum);
-}
 
 // What is subtracted from every code: applied as an integer, through the sums of the activations.
 template <class F>
@@ -138,30 +131,25 @@ NIHAO_ALWAYS_INLINE f32x16 half_scale(const Tile<F>& w, std::size_t step) noexce
   else return load(w.d);
 }
 
-// acc += what the sums of 32-block B's two halves come to.
-template <class F, int B, int T, class X>
-NIHAO_ALWAYS_INLINE void add_halves(const Tile<F>& w, std::size_t step, const BlockCursor<X>& x, const i32x16 (&lower)[T],
-                                    const i32x16 (&upper)[T], f32x16 (&acc)[T]) noexcept {
-  add_scaled<X::scales>(acc, lower, half_scale<F, B, 0>(w, step), x.d);
-  add_scaled<X::scales>(acc, upper, half_scale<F, B, 1>(w, step), x.d + X::scales - 1);
+// Group S of blocks B + I of a step.
+template <class F, int B, int S, int T, class X, std::size_t N, int... I>
+NIHAO_ALWAYS_INLINE void groups(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[N], i32x16 (&sum)[N][T],
+                                std::integer_sequence<int, I...>) noexcept {
+  (group<F, B + I, S, T>(w, step, x[I].q, sum[I]), ...);
+}
+// All groups of blocks [B, B + N), the upper four to `upper`.
+template <class F, int B, int T, class X, std::size_t N, int... S>
+NIHAO_ALWAYS_INLINE void all_groups(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[N], i32x16 (&lower)[N][T],
+                                    i32x16 (&upper)[N][T], std::integer_sequence<int, S...>) noexcept {
+  (groups<F, B, S, T>(w, step, x, S < 4 ? lower : upper, std::make_integer_sequence<int, static_cast<int>(N)>()), ...);
 }
 
-// 32-block B of a step with T tokens from x, which then moves on. Sixteen columns at a time where weights or activations have a
-// scale for each sixteen.
-template <class F, int B, int T, class X>
-NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t step, BlockCursor<X>& x, f32x16 (&acc)[T]) noexcept {
-  constexpr bool halves = X::scales == 2 || requires { w.scale; };
-  i32x16 dot[T], upper[T];
-  NIHAO_UNROLL
-  for (int t = 0; t < T; ++t) {
-    const std::int32_t* s = x.sum + 2 * t;
-    dot[t] = start_of<F>(halves ? s[0] : s[0] + s[1]);
-    if constexpr (halves) upper[t] = start_of<F>(s[1]);
-  }
-  four_groups<F, B, 0, T>(w, step, x.q, dot);
-  four_groups<F, B, 4, T>(w, step, x.q, halves ? upper : dot);
-  if constexpr (halves) add_halves<F, B>(w, step, x, dot, upper, acc);
-  else add_scaled<1>(acc, dot, half_scale<F, B, 0>(w, step), x.d);
+// acc += what the sums of block B of a step come to: of its two halves, or, where `upper` is not used, of all of it.
+template <class F, int B, bool Halves, int T, class X>
+NIHAO_ALWAYS_INLINE void add_block(const Tile<F>& w, std::size_t step, const BlockCursor<X>& x, const i32x16 (&sum)[T],
+                                   const i32x16 (&upper)[T], f32x16 (&acc)[T]) noexcept {
+  add_scaled<X::scales>(acc, sum, half_scale<F, B, 0>(w, step), x.d);
+  if constexpr (Halves) add_scaled<X::scales>(acc, upper, half_scale<F, B, 1>(w, step), x.d + X::scales - 1);
   // A minimum of the block: min * (the sum of d * q), negated.
   if constexpr (requires { w.negative_dmin; } || requires { w.m; }) {
     f32x16 min;
@@ -170,39 +158,39 @@ NIHAO_ALWAYS_INLINE void block32(const Tile<F>& w, std::size_t step, BlockCursor
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[t]), acc[t]);
   }
-  x.next();
+}
+template <class F, int B, bool Halves, int T, class X, std::size_t N, int... I>
+NIHAO_ALWAYS_INLINE void add_blocks(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[N], const i32x16 (&sum)[N][T],
+                                    const i32x16 (&upper)[N][T], f32x16 (&acc)[T], std::integer_sequence<int, I...>) noexcept {
+  (add_block<F, B + I, Halves>(w, step, x[I], sum[I], upper[I], acc), ...);
 }
 
-// Whether a step's four blocks, which share their bytes, are taken together: if their sums fit the registers. Every line is then
-// loaded once, in the order of the addresses, which is what a prefetcher follows: block by block Q6_K reads new lines only half
-// of the time, and one row of x took 1.4 times as long.
-template <class F, int T>
-inline constexpr bool blocks_together = step_blocks<F> == 4 && 2 * T <= tile_tokens;
-
-// Groups [First, First + 4) of the four blocks of a step.
-template <class F, int First, int T, class X>
-NIHAO_ALWAYS_INLINE void four_groups_of_four(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[4],
-                                             i32x16 (&sum)[4][T]) noexcept {
-  group<F, 0, First, T>(w, step, x[0].q, sum[0]), group<F, 1, First, T>(w, step, x[1].q, sum[1]);
-  group<F, 2, First, T>(w, step, x[2].q, sum[2]), group<F, 3, First, T>(w, step, x[3].q, sum[3]);
-  if constexpr (First % 4 != 3) four_groups_of_four<F, First + 1, T>(w, step, x, sum);
-}
-
-// The four blocks of a step, whose weights have a scale for each sixteen columns, with T tokens from x, which then moves on.
-template <class F, int T, class X>
-NIHAO_ALWAYS_INLINE void block128(const Tile<F>& w, std::size_t step, BlockCursor<X>& x, f32x16 (&acc)[T]) noexcept {
-  const BlockCursor<X> at[4] = {x, x.after(1), x.after(2), x.after(3)};
-  i32x16 lower[4][T], upper[4][T];
+// Blocks [B, B + N) of a step with T tokens from x, which then moves on. Sixteen columns at a time where weights or activations
+// have a scale for each sixteen.
+template <class F, int B, int N, int T, class X>
+NIHAO_ALWAYS_INLINE void blocks(const Tile<F>& w, std::size_t step, BlockCursor<X>& x, f32x16 (&acc)[T]) noexcept {
+  constexpr bool halves = X::scales == 2 || requires { w.scale; };
+  BlockCursor<X> at[N];
+  i32x16 sum[N][T], upper[N][T];
   NIHAO_UNROLL
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < N; ++i, x.next()) {
+    at[i] = x;
     NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) lower[i][t] = start_of<F>(at[i].sum[2 * t]), upper[i][t] = start_of<F>(at[i].sum[2 * t + 1]);
+    for (int t = 0; t < T; ++t) {
+      const std::int32_t* s = x.sum + 2 * t;
+      sum[i][t] = start_of<F>(halves ? s[0] : s[0] + s[1]);
+      if constexpr (halves) upper[i][t] = start_of<F>(s[1]);
+    }
   }
-  four_groups_of_four<F, 0, T>(w, step, at, lower), four_groups_of_four<F, 4, T>(w, step, at, upper);
-  add_halves<F, 0>(w, step, at[0], lower[0], upper[0], acc), add_halves<F, 1>(w, step, at[1], lower[1], upper[1], acc);
-  add_halves<F, 2>(w, step, at[2], lower[2], upper[2], acc), add_halves<F, 3>(w, step, at[3], lower[3], upper[3], acc);
-  x = x.after(4);
+  all_groups<F, B, T>(w, step, at, sum, halves ? upper : sum, std::make_integer_sequence<int, 8>());
+  add_blocks<F, B, halves>(w, step, at, sum, upper, acc, std::make_integer_sequence<int, N>());
 }
+
+// Whether the blocks of a step, which share their bytes, are taken together: if their sums fit the registers. Every line is then
+// loaded once, in the order of the addresses, which is what a prefetcher follows. Block by block one of two (Q4_K) or four (Q6_K)
+// reads no new line, and one row of x took up to 1.4 times as long.
+template <class F, int T>
+inline constexpr bool blocks_together = step_blocks<F> > 1 && T* static_cast<int>(step_blocks<F>) <= 2 * tile_tokens;
 
 // --- a tile of sixteen rows with T tokens ------------------------------------------------------------------------------------
 
@@ -212,13 +200,11 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const X& x, std::size_t firs
   BlockCursor<X> at(x, first, 0);
   for (std::size_t n = 0; n < tiles; ++n) {
     for (std::size_t step = 0; step < F::block_size / activation_block / step_blocks<F>; ++step) {
-      if constexpr (blocks_together<F, T>) {
-        block128<F>(w[n], step, at, acc);
-      } else {
-        block32<F, 0>(w[n], step, at, acc);
-        if constexpr (step_blocks<F> > 1) block32<F, 1>(w[n], step, at, acc);
-        if constexpr (step_blocks<F> > 2) block32<F, 2>(w[n], step, at, acc), block32<F, 3>(w[n], step, at, acc);
-      }
+      constexpr int together = blocks_together<F, T> ? static_cast<int>(step_blocks<F>) : 1;
+      blocks<F, 0, together>(w[n], step, at, acc);
+      if constexpr (step_blocks<F> > 1 && together == 1) blocks<F, 1, 1>(w[n], step, at, acc);
+      if constexpr (step_blocks<F> > 2 && together == 1)
+        blocks<F, 2, 1>(w[n], step, at, acc), blocks<F, 3, 1>(w[n], step, at, acc);
     }
   }
 }

@@ -38,6 +38,7 @@ struct BlockCursor {
   const std::int32_t* sum;
   std::size_t group;
 
+  BlockCursor() noexcept = default;
   BlockCursor(const X& x, std::size_t row, std::size_t b) noexcept
       : q(x.q + activation_block * x.block(row, b)),
         d(x.d + X::scales * x.block(row, b)),
@@ -45,11 +46,6 @@ struct BlockCursor {
         sum(x.sum + 2 * x.block(row, b)),
         group(x.group) {}
   void next() noexcept { q += activation_block * group, d += X::scales * group, d_sum += group, sum += 2 * group; }
-  [[nodiscard]] BlockCursor after(std::size_t n) const noexcept {
-    BlockCursor later = *this;
-    while (n-- > 0) later.next();
-    return later;
-  }
 };
 
 }  // namespace nihao

@@ -67,7 +67,7 @@ template <>
 struct Tile<Q4_K> {
   f16 d[16], negative_dmin[16];
   struct {
-    std::uint8_t scale[2][16], min[2][16], q[8][64];
+    std::uint8_t q[8][64], scale[2][16], min[2][16];
   } pair[4];
 };
 // Bit 2 i + t of h[u] is the fifth bit of block 2 p + t's group 2 i + u.
@@ -75,7 +75,7 @@ template <>
 struct Tile<Q5_K> {
   f16 d[16], negative_dmin[16];
   struct {
-    std::uint8_t scale[2][16], min[2][16], h[2][64], q[8][64];
+    std::uint8_t h[2][64], q[8][64], scale[2][16], min[2][16];
   } pair[4];
 };
 // Block 4 f + t (half f, quarter t): low bits in group[s].q[t % 2], low halves for t < 2; upper two bits at bits 2 t of
