@@ -329,9 +329,9 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
     for (std::size_t b = 0; b < attention_tile / kv_block; ++b)
       stored.keys[b] = block(b), stored.next[b] = block(b + attention_tile / kv_block);
     if constexpr (most_rows > 1)
-      if (rows.count <= few_attention_rows && d % 16 == 0 && kv.layout.type != KvType::f32) {
+      if (rows.count <= few_attention_rows && d % 16 == 0) {
         switch (kv.layout.type) {
-          case KvType::f32: break;  // f32 is for exactness: it has no kernel of its own
+          case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, padded, s); break;
           case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s); break;
           case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s); break;
           case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s); break;
