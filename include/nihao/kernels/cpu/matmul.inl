@@ -131,11 +131,11 @@ NIHAO_ALWAYS_INLINE f32x16 half_scale(const Tile<F>& w, std::size_t step) noexce
   else return load(w.d);
 }
 
-// Group S of blocks B + I of a step.
-template <class F, int B, int S, int T, class X, std::size_t N, int... I>
+// Group S of blocks B + Nth of a step.
+template <class F, int B, int S, int T, class X, std::size_t N, int... Nth>
 NIHAO_ALWAYS_INLINE void groups(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[N], i32x16 (&sum)[N][T],
-                                std::integer_sequence<int, I...>) noexcept {
-  (group<F, B + I, S, T>(w, step, x[I].q, sum[I]), ...);
+                                std::integer_sequence<int, Nth...>) noexcept {
+  (group<F, B + Nth, S, T>(w, step, x[Nth].q, sum[Nth]), ...);
 }
 // All groups of blocks [B, B + N), the upper four to `upper`.
 template <class F, int B, int T, class X, std::size_t N, int... S>
@@ -159,10 +159,10 @@ NIHAO_ALWAYS_INLINE void add_block(const Tile<F>& w, std::size_t step, const Blo
     for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[t]), acc[t]);
   }
 }
-template <class F, int B, bool Halves, int T, class X, std::size_t N, int... I>
+template <class F, int B, bool Halves, int T, class X, std::size_t N, int... Nth>
 NIHAO_ALWAYS_INLINE void add_blocks(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[N], const i32x16 (&sum)[N][T],
-                                    const i32x16 (&upper)[N][T], f32x16 (&acc)[T], std::integer_sequence<int, I...>) noexcept {
-  (add_block<F, B + I, Halves>(w, step, x[I], sum[I], upper[I], acc), ...);
+                                    const i32x16 (&upper)[N][T], f32x16 (&acc)[T], std::integer_sequence<int, Nth...>) noexcept {
+  (add_block<F, B + Nth, Halves>(w, step, x[Nth], sum[Nth], upper[Nth], acc), ...);
 }
 
 // Blocks [B, B + N) of a step with T tokens from x, which then moves on. Sixteen columns at a time where weights or activations
