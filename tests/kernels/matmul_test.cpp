@@ -212,6 +212,8 @@ TEST_CASE("jobs of one call have the bits that each has in a call of its own, wh
       std::vector<CpuWeight> weights;
       std::vector<std::vector<std::byte>> kept;
       std::vector<std::vector<float>> out, biases, alone;
+      std::vector<Ops<Cpu>::Job> jobs;
+      weights.reserve(std::size(parts));  // jobs point at them
       for (const Part& part : parts) {
         const auto& stored =
             kept.emplace_back(test::random_weights(part.format, part.rows, cols, static_cast<unsigned>(part.rows)));
@@ -220,11 +222,8 @@ TEST_CASE("jobs of one call have the bits that each has in a call of its own, wh
         alone.push_back(multiply(cpu, part.format, stored, part.rows, cols, x, tokens, bias, part.accumulate));
         weights.push_back(pack_weight(cpu, part.format, static_cast<std::uint32_t>(part.rows), cols, stored, arena).value());
         out.emplace_back(tokens * part.rows, part.accumulate ? 1.0f : NAN);
+        jobs.push_back({&weights.back(), MatrixView<float>(out.back().data(), tokens, part.rows), bias, part.accumulate});
       }
-      std::vector<Ops<Cpu>::Job> jobs;
-      for (std::size_t i = 0; i < std::size(parts); ++i)
-        jobs.push_back({&weights[i], MatrixView<float>(out[i].data(), tokens, parts[i].rows),
-                        parts[i].accumulate ? biases[i].data() : nullptr, parts[i].accumulate});
       const CpuScratch scratch = CpuScratch::create(cpu, {tokens, cols, 16, 1, 16}).value();
       Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, MatrixView<const float>(x.data(), tokens, cols), jobs);
       CHECK(out == alone);

@@ -96,10 +96,11 @@ NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R
   }
 }
 
-// Rows [row, row + T) of x, of which `there` exist, through one panel.
-template <ExpandedKind K, int R, int T>
+// Rows [row, row + shared_tokens) of x, of which `there` exist, through one panel.
+template <ExpandedKind K, int R>
 NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& x, std::size_t row, std::size_t there,
                                     float* sums) noexcept {
+  constexpr int T = shared_tokens;
   f32x16 acc[R][T];
   NIHAO_UNROLL
   for (int t = 0; t < T; ++t) {
@@ -157,7 +158,7 @@ template <ExpandedKind K, int R>
 inline void expanded_rows_of(const Panel<R>& panel, const QuantizedRows& x, std::size_t first, std::size_t count) noexcept {
   constexpr std::size_t T = shared_tokens;
   for (std::size_t i = 0; i < count; i += T)
-    expanded_tokens<K, R, shared_tokens>(panel, x, first + i, count - i < T ? count - i : T, panel.sums + i * R * 16);
+    expanded_tokens<K>(panel, x, first + i, count - i < T ? count - i : T, panel.sums + i * R * 16);
 }
 
 /// Rows [first, first + count) of x times `tiles` (1 or 2) tiles at w, whose columns go to out[0] and out[1]. scratch:

@@ -186,11 +186,11 @@ NIHAO_ALWAYS_INLINE void blocks(const Tile<F>& w, std::size_t step, BlockCursor<
   add_blocks<F, B, halves>(w, step, at, sum, upper, acc, std::make_integer_sequence<int, N>());
 }
 
-// Whether the blocks of a step, which share their bytes, are taken together: if their sums fit the registers. Every line is then
+// Blocks of a step that are taken together, for they share their bytes: all, if their sums fit the registers. Every line is then
 // loaded once, in the order of the addresses, which is what a prefetcher follows. Block by block one of two (Q4_K) or four (Q6_K)
 // reads no new line, and one row of x took up to 1.4 times as long.
 template <class F, int T>
-inline constexpr bool blocks_together = step_blocks<F> > 1 && T* static_cast<int>(step_blocks<F>) <= 2 * tile_tokens;
+inline constexpr int blocks_at_once = int{step_blocks<F>} * T <= 2 * tile_tokens ? int{step_blocks<F>} : 1;
 
 // --- a tile of sixteen rows with T tokens ------------------------------------------------------------------------------------
 
@@ -200,10 +200,10 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const X& x, std::size_t firs
   BlockCursor<X> at(x, first, 0);
   for (std::size_t n = 0; n < tiles; ++n) {
     for (std::size_t step = 0; step < F::block_size / activation_block / step_blocks<F>; ++step) {
-      constexpr int together = blocks_together<F, T> ? static_cast<int>(step_blocks<F>) : 1;
-      blocks<F, 0, together>(w[n], step, at, acc);
-      if constexpr (step_blocks<F> > 1 && together == 1) blocks<F, 1, 1>(w[n], step, at, acc);
-      if constexpr (step_blocks<F> > 2 && together == 1)
+      constexpr int at_once = blocks_at_once<F, T>;
+      blocks<F, 0, at_once>(w[n], step, at, acc);
+      if constexpr (step_blocks<F> > 1 && at_once == 1) blocks<F, 1, 1>(w[n], step, at, acc);
+      if constexpr (step_blocks<F> > 2 && at_once == 1)
         blocks<F, 2, 1>(w[n], step, at, acc), blocks<F, 3, 1>(w[n], step, at, acc);
     }
   }
