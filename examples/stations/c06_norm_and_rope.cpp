@@ -24,7 +24,6 @@ double dot(std::span<const float> a, std::span<const float> b) {
 // How layer 0 turns: the frequencies of its pairs.
 nihao::RopeFrequencies frequencies(const nihao::Config& c) {
   nihao::RopeFrequencies rope = nihao::rope_frequencies(c.ropes[c.layers[0].rope], c.head_dim);
-  for (std::size_t i = 0; i < c.rope_factors.size(); ++i) rope.frequency[i] /= static_cast<double>(c.rope_factors[i]);
   return rope;
 }
 

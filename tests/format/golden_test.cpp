@@ -23,7 +23,7 @@ TEST_CASE("single blocks give ggml's values, bit for bit") {
   for (const FormatId id : all_formats) {
     const std::string name(format_info(id).name);
     const SafetensorsEntry* blocks = golden->find(name + ".blocks");
-    if (blocks == nullptr) continue;  // F32 and F16 have none: their definition is IEEE's
+    if (blocks == nullptr) continue;  // F32 and F16 have none: their definition is IEEE's; Q8_K: tests/format/formula_test.cpp
     const auto expected = *golden->values<float>(name + ".values");
     std::vector<float> values(expected.size());
     REQUIRE(blocks->bytes.size() == row_bytes(id, values.size()));
@@ -31,7 +31,7 @@ TEST_CASE("single blocks give ggml's values, bit for bit") {
     CHECK_MESSAGE(same_bits(values, expected), name);
     ++formats;
   }
-  CHECK(formats == 9);
+  CHECK(formats == 26);
 }
 
 TEST_CASE("the rows of quantized models give ggml's values, bit for bit") {
@@ -41,6 +41,7 @@ TEST_CASE("the rows of quantized models give ggml's values, bit for bit") {
   REQUIRE_MESSAGE(golden.has_value(), (golden ? "" : golden.error().message()));
   for (const FormatId id : all_formats) {
     const std::string name(format_info(id).name);
+    if (!std::filesystem::exists(*folder / (name + ".gguf"))) continue;  // Q8_K, Q1_0 and Q2_0 have none
     const auto file = Gguf::open((*folder / (name + ".gguf")).string());
     REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().message()));
     for (const char* tensor : {"blk.0.attn_q.weight", "blk.0.ffn_down.weight"}) {

@@ -312,7 +312,7 @@ TEST_CASE(
           const double before = most;
           std::vector<double> scores;
           for (std::size_t at = t * attention_tile; at < std::min((t + 1) * attention_tile, p + 1); ++at) {
-            if (static_cast<std::int64_t>(at) < first_visible(static_cast<std::int64_t>(p), c.window)) continue;
+            if (static_cast<std::int64_t>(at) < shape.first_visible(static_cast<std::int64_t>(p))) continue;
             read_key(layer.view(), h / group, static_cast<std::int64_t>(at), key);
             double score = 0;
             for (std::size_t i = 0; i < d; ++i) score += static_cast<double>(q[h * d + i]) * static_cast<double>(key[i]);
@@ -335,7 +335,7 @@ TEST_CASE(
         const AttentionTile& last = tiles[h * count + count - 1];
         std::vector<double> sum(d, 0.0);
         std::vector<float> value(d);
-        for (std::size_t at = static_cast<std::size_t>(first_visible(static_cast<std::int64_t>(p), c.window)); at <= p; ++at) {
+        for (std::size_t at = static_cast<std::size_t>(shape.first_visible(static_cast<std::int64_t>(p))); at <= p; ++at) {
           read_key(layer.view(), h / group, static_cast<std::int64_t>(at), key);
           read_value(layer.view(), h / group, static_cast<std::int64_t>(at), value);
           double score = 0;

@@ -67,7 +67,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a packed matrix holds every bit of the stored one, so that rows can be looked up in it") {
+TEST_CASE("a packed matrix gives its rows, and of the formats that are packed as they are stored every bit") {
   constexpr std::uint32_t rows = 37;  // two whole tiles and a part of one
   for (const FormatId format : all_formats) {
     CAPTURE(format_info(format).name);
@@ -79,11 +79,13 @@ TEST_CASE("a packed matrix holds every bit of the stored one, so that rows can b
     for (std::size_t r = 0; r < rows; ++r) {
       std::vector<std::byte> bytes(row_bytes(format, cols));
       visit_format(format, [&]<class F>(F) {
-        unpack_row<F>(weight.tiles, r, cols, [&](const typename F::Block& block, std::size_t b) {
-          std::memcpy(bytes.data() + b * sizeof block, &block, sizeof block);
-        });
+        if constexpr (unpacks<F>) {
+          unpack_row<F>(weight.tiles, r, cols, [&](const typename F::Block& block, std::size_t b) {
+            std::memcpy(bytes.data() + b * sizeof block, &block, sizeof block);
+          });
+          CHECK(std::equal(bytes.begin(), bytes.end(), weight.stored_row(r).begin()));
+        }
       });
-      CHECK(std::equal(bytes.begin(), bytes.end(), weight.stored_row(r).begin()));
       dequantize_row(format, weight.stored_row(r), expected);
       weight.read_row(r, row);
       CHECK(row == expected);

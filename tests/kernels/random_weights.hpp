@@ -22,7 +22,13 @@ inline std::vector<std::byte> random_weights(FormatId format, std::size_t rows, 
       typename F::Block block;
       auto* raw = reinterpret_cast<unsigned char*>(&block);
       for (std::size_t i = 0; i < sizeof block; ++i) raw[i] = static_cast<unsigned char>(random());
-      if constexpr (requires { block.d; }) block.d = to_f16(next_float(random) * 0.05f);
+      if constexpr (std::is_same_v<F, IQ1_M>) {  // its scale is in pieces
+        const std::uint16_t d = to_f16(next_float(random) * 0.05f).bits;
+        for (int i = 0; i < 4; ++i)
+          block.scales[i][1] = static_cast<std::uint8_t>((block.scales[i][1] & 15) | (d >> 4 * i & 15) << 4);
+      } else if constexpr (requires { block.e; }) block.e = static_cast<std::uint8_t>(118 + random() % 5);
+      else if constexpr (std::is_same_v<F, Q8_K>) block.d = next_float(random) * 0.05f;
+      else if constexpr (requires { block.d.bits; }) block.d = to_f16(next_float(random) * 0.05f);
       if constexpr (requires { block.m; }) block.m = to_f16(next_float(random));
       if constexpr (requires { block.dmin; }) block.dmin = to_f16(std::fabs(next_float(random)) * 0.05f);
       if constexpr (requires { block.value; }) block.value = round_to<decltype(block.value)>(next_float(random));

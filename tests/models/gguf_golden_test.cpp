@@ -27,6 +27,7 @@ TEST_CASE("a model in any GGUF format gives its dequantized weights' logits: exa
   const auto golden = require(Safetensors::open((*folder / "golden.safetensors").string()));
   const Json prompts = require(parse_json(read_text(*folder / "golden.json")));
   for (const FormatId format : all_formats) {
+    if (!has_golden_file(format)) continue;
     const std::string type(format_info(format).name);
     CAPTURE(type);
     const std::string path = (*folder / (type + ".gguf")).string();

@@ -17,8 +17,25 @@
 
 namespace nihao::test {
 
-inline constexpr const char* golden_cases[] = {"llama_gqa",  "llama_rope_llama3", "llama_tied_mqa", "qwen2",
-                                               "qwen2_yarn", "gemma3_text",       "mistral_swa",    "olmo2"};
+inline constexpr const char* golden_cases[] = {"llama_gqa",      "llama_rope_llama3",
+                                               "llama_tied_mqa", "qwen2",
+                                               "qwen2_yarn",     "gemma3_text",
+                                               "mistral_swa",    "olmo2",
+                                               "qwen3",          "qwen3_moe",
+                                               "gemma2",         "phi3",
+                                               "phi3_longrope",  "phi3_partial_longrope",
+                                               "granite",        "cohere2",
+                                               "mixtral",        "phimoe",
+                                               "dbrx",           "deepseek_v2_lite",
+                                               "deepseek_v2",    "deepseek_v3",
+                                               "llama4_text",    "llama4_text_llama3rope",
+                                               "gpt_oss"};
+
+/// The ways that a golden case can be computed.
+inline std::vector<MlaMode> mla_modes(const std::string& name) {
+  if (name.find("deepseek") == std::string::npos) return {MlaMode::absorbed};
+  return {MlaMode::naive, MlaMode::absorbed, MlaMode::merged};
+}
 
 /// A copy of a checkpoint's folder (links to its files) whose config.json is `config`.
 class CheckpointFolder {
@@ -33,6 +50,11 @@ class CheckpointFolder {
  private:
   TempFolder temp_;
 };
+
+/// Formats whose golden blocks have no golden model: ggml does not compute with the first, and cannot make the others.
+inline bool has_golden_file(FormatId format) {
+  return format != FormatId::Q8_K && format != FormatId::Q1_0 && format != FormatId::Q2_0;
+}
 
 template <class T>
 T require(Expected<T> result) {

@@ -146,15 +146,20 @@ TEST_CASE("both forms of rotary scaling are read alike") {
 
 TEST_CASE("what would change the result and is not known is refused by its path") {
   using enum ErrorCode;
-  refused(family("gpt_oss"), unsupported, "model_type");
+  refused(family("gpt_neox"), unsupported, "model_type");
+  refused(family("gpt_oss"), missing, "num_local_experts");
   refused(with(llama(), "model_type", "7"), mismatch, "model_type");
   refused(Json::object(), missing, "model_type");
   for (const std::string key : {"attn_logit_softcapping", "final_logit_softcapping"})
     refused(with(gemma(), key, "30.0"), unsupported, key);
   for (const std::string key : {"num_experts", "num_local_experts", "n_routed_experts", "sliding_window"})
     refused(with(llama(), key, "8"), unsupported, key);
-  for (const std::string key : {"attention_bias", "mlp_bias", "use_bidirectional_attention"})
-    refused(with(llama(), key, "true"), unsupported, key);
+  refused(with(llama(), "use_bidirectional_attention", "true"), unsupported, "use_bidirectional_attention");
+  refused(with(family("qwen2"), "mlp_bias", "true"), unsupported, "mlp_bias");
+  const Config biased = config(with(with(llama(), "attention_bias", "true"), "mlp_bias", "true"));
+  CHECK(biased.qkv_bias);
+  CHECK(biased.o_bias);
+  CHECK(biased.ffn_bias);
   refused(with(llama(), "quantization_config", R"({"quant_method": "awq"})"), unsupported, "quantization_config");
   refused(with(llama(), "partial_rotary_factor", "0.5"), unsupported, "partial_rotary_factor");
   refused(with(llama(), "logits_scaling", "8"), unsupported, "logits_scaling");
@@ -164,7 +169,8 @@ TEST_CASE("what would change the result and is not known is refused by its path"
   CHECK(config_from_hf(with(family("qwen2"), "attention_bias", "true")).has_value());  // this family has them
   CHECK(config_from_hf(with(llama(), "partial_rotary_factor", "1.0")).has_value());
 
-  refused(with(llama(), "rope_scaling", R"({"rope_type": "longrope", "factor": 8})"), unsupported, "rope_scaling.rope_type");
+  refused(with(llama(), "rope_scaling", R"({"rope_type": "su", "factor": 8})"), unsupported, "rope_scaling.rope_type");
+  refused(with(llama(), "rope_scaling", R"({"rope_type": "longrope", "factor": 8})"), missing, "rope_scaling.short_factor");
   refused(with(llama(), "rope_scaling", R"({"type": "dynamic", "factor": 8})"), unsupported, "rope_scaling.type");
   refused(with(llama(), "rope_scaling", R"({"type": "linear", "rope_type": "yarn", "factor": 8})"), mismatch,
           "rope_scaling.type");
@@ -172,8 +178,7 @@ TEST_CASE("what would change the result and is not known is refused by its path"
   refused(with(llama(), "rope_scaling", R"({"type": "linear", "factor": "8"})"), mismatch, "rope_scaling.factor");
   refused(with(llama(), "rope_scaling", R"({"type": "linear", "factor": 8, "mrope_section": [1, 2]})"), unsupported,
           "rope_scaling.mrope_section");
-  refused(with(llama(), "rope_scaling", R"({"type": "yarn", "factor": 8, "truncate": false})"), unsupported,
-          "rope_scaling.truncate");
+  CHECK(!config(with(llama(), "rope_scaling", R"({"type": "yarn", "factor": 8, "truncate": false})")).ropes[0].truncate);
   refused(with(llama(), "rope_scaling", "\"linear\""), mismatch, "rope_scaling");
   refused(with(llama(), "rope_parameters", R"({"rope_type": "default", "rope_theta": 10000.0})"), mismatch, "rope_parameters");
   refused(with(llama(), "rope_parameters", R"({"full_attention": {}})"), unsupported, "rope_parameters.full_attention");

@@ -11,6 +11,72 @@ namespace {
 // Observed: at most 7e-6 for logits, 1.8e-5 for the states of gemma3_text (whose norms scale them up), 9e-6 for the rest.
 double tolerance(const std::string& station) { return station == "logits" || station.find("hidden.") == 0 ? 1e-4 : 2e-5; }
 
+/// A recording as the reference data has it: pairs of a turned head apart (firsts, then seconds), Llama 4's weights of all
+/// experts, and the shared expert's result under its second name.
+void as_reference(std::vector<NamedTensor>& recorded, const Config& config) {
+  std::vector<NamedTensor> more;
+  for (NamedTensor& t : recorded) {
+    const std::string station = t.name.substr(t.name.find('.') + 1), layer = t.name.substr(0, t.name.find('.') + 1);
+    if (config.rope_style == RopeStyle::neighbours && station.size() > 5 && station.substr(1) == "_after_rope") {
+      const std::size_t width = static_cast<std::size_t>(t.shape.back());
+      for (std::size_t at = 0; at < t.values.size(); at += width) {
+        const std::vector<float> turned(t.values.begin() + static_cast<std::ptrdiff_t>(at),
+                                        t.values.begin() + static_cast<std::ptrdiff_t>(at + width));
+        for (std::size_t i = 0; i < width; ++i) t.values[at + i % 2 * (width / 2) + i / 2] = turned[i];
+      }
+    }
+    if (station == "shared.ffn_down") more.push_back({layer + "shared_experts_out", t.shape, t.values});
+    if (station == "kv_b_proj") t.shape.insert(t.shape.begin(), 1);
+    if (station != "router.experts" || config.router.chosen != 1) continue;
+    const auto weights =
+        std::find_if(recorded.begin(), recorded.end(), [&](const NamedTensor& w) { return w.name == layer + "router.weights"; });
+    const std::size_t rows = static_cast<std::size_t>(t.shape[0]), experts = config.router.experts;
+    NamedTensor all{layer + "router.scores_all", {rows, experts}, std::vector<float>(rows * experts)};
+    for (std::size_t r = 0; r < rows; ++r) all.values[r * experts + static_cast<std::size_t>(t.values[r])] = weights->values[r];
+    more.push_back(std::move(all));
+  }
+  recorded.insert(recorded.end(), more.begin(), more.end());
+}
+
+/// The values of a golden tensor. Experts come in no order there, and in rising order here: weights go with them.
+std::vector<float> golden_values(const Safetensors& golden, const std::string& name) {
+  std::vector<float> values = *golden.values<float>(name);
+  const auto at = name.find("router.");
+  if (at == std::string::npos || (name.substr(at) != "router.experts" && name.substr(at) != "router.weights")) return values;
+  const std::vector<float> experts = *golden.values<float>(name.substr(0, at) + "router.experts");
+  const auto chosen = static_cast<std::ptrdiff_t>(golden.find(name)->shape.back());
+  std::vector<std::pair<float, float>> pairs;
+  for (std::size_t i = 0; i < values.size(); ++i) pairs.emplace_back(experts[i], values[i]);
+  for (auto row = pairs.begin(); row != pairs.end(); row += chosen) std::sort(row, row + chosen);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = pairs[i].second;
+  return values;
+}
+
+/// Stations that only some ways of multi-head latent attention have.
+bool may_lack(const std::string& station, MlaMode mode) {
+  if (mode == MlaMode::naive) return false;
+  return station.find("kv_b_proj") != std::string::npos ||
+         (mode == MlaMode::merged &&
+          (station.find("q_b_proj") != std::string::npos || station.find(".q_before_rope") != std::string::npos ||
+           station.find(".q_after_rope") != std::string::npos));
+}
+
+/// The experts that the tokens of a prompt go to, layer by layer, and the logits.
+struct Routed {
+  std::vector<float> experts, logits;
+};
+Routed chosen_experts(const AnyModel& model, KvType kv, std::span<const TokenId> ids) {
+  const auto context = require(model.context({.positions = ids.size() + 12, .kv = kv}));
+  Recorder recorder;
+  const ObserverRef observer(recorder);
+  const SequenceTokens all{0, ids, Wanted::all};
+  Routed result;
+  result.logits = copy(require(context->step(std::span(&all, 1), &observer)));
+  for (const Record& record : recorder.records())
+    if (record.name == "router.experts") result.experts.insert(result.experts.end(), record.values.begin(), record.values.end());
+  return result;
+}
+
 // Whether a golden tensor of `prompt` is one that the forward pass makes.
 bool is_station(const std::string& name, const std::string& prompt) {
   return name.find(prompt + ".") == 0 && name.find("greedy") == std::string::npos && name.find("input_ids") == std::string::npos;
@@ -27,30 +93,35 @@ TEST_CASE("every golden checkpoint computes its reference's logits, states and a
     for (const std::string config : {"config.json", "config_v5.json"}) {
       CAPTURE(config);
       const CheckpointFolder folder(*models / name, config);
-      const AnyModel model = require(load_hf(folder.path(), {.cpu = {.threads = 2, .exact = true}}));
-      for (const std::string prompt : {"short", "long"}) {
-        const auto ids = token_ids(golden, prompt + ".input_ids");
-        const auto context = require(model.context({.positions = 64, .kv = KvType::f32}));
-        Recorder recorder({.attention_probabilities = true});
-        const ObserverRef observer(recorder);
-        const SequenceTokens all{0, ids, Wanted::all};
-        require(context->step(std::span(&all, 1), &observer));
-        const auto recorded = reference_tensors(recorder.records(), model.config());
+      for (const MlaMode mla : mla_modes(name)) {
+        CAPTURE(static_cast<int>(mla));
+        const AnyModel model = require(load_hf(folder.path(), {.cpu = {.threads = 2, .exact = true}, .mla = mla}));
+        for (const std::string prompt : {"short", "long"}) {
+          const auto ids = token_ids(golden, prompt + ".input_ids");
+          const auto context = require(model.context({.positions = ids.size() + 12, .kv = KvType::f32}));
+          Recorder recorder({.attention_probabilities = true});
+          const ObserverRef observer(recorder);
+          const SequenceTokens all{0, ids, Wanted::all};
+          require(context->step(std::span(&all, 1), &observer));
+          auto recorded = reference_tensors(recorder.records(), model.config());
+          as_reference(recorded, model.config());
 
-        int compared = 0;
-        for (const SafetensorsEntry& entry : golden.entries()) {
-          if (!is_station(entry.name, prompt)) continue;
-          const std::string station = entry.name.substr(prompt.size() + 1);
-          const auto found = std::find_if(recorded.begin(), recorded.end(), [&](const auto& t) { return t.name == station; });
-          REQUIRE_MESSAGE(found != recorded.end(), entry.name);
-          CHECK_MESSAGE(found->shape == entry.shape, entry.name);
-          CHECK_MESSAGE(most_apart(found->values, *golden.values<float>(entry.name)) <= tolerance(station), entry.name);
-          ++compared;
+          int compared = 0;
+          for (const SafetensorsEntry& entry : golden.entries()) {
+            if (!is_station(entry.name, prompt)) continue;
+            const std::string station = entry.name.substr(prompt.size() + 1);
+            const auto found = std::find_if(recorded.begin(), recorded.end(), [&](const auto& t) { return t.name == station; });
+            if (found == recorded.end() && may_lack(station, mla)) continue;
+            REQUIRE_MESSAGE(found != recorded.end(), entry.name);
+            CHECK_MESSAGE(found->shape == entry.shape, entry.name);
+            CHECK_MESSAGE(most_apart(found->values, golden_values(golden, entry.name)) <= tolerance(station), entry.name);
+            ++compared;
+          }
+          CHECK(compared >= (name == "llama_gqa" && prompt == "long" ? 27 : 9));
+
+          const auto fresh = require(model.context({.positions = ids.size() + 12, .kv = KvType::f32}));
+          CHECK(continue_greedily(*fresh, ids, 12) == token_ids(golden, prompt + ".greedy_ids"));
         }
-        CHECK(compared >= (name == "llama_gqa" && prompt == "long" ? 27 : 9));
-
-        const auto fresh = require(model.context({.positions = 64, .kv = KvType::f32}));
-        CHECK(continue_greedily(*fresh, ids, 12) == token_ids(golden, prompt + ".greedy_ids"));
       }
     }
   }
@@ -62,17 +133,31 @@ TEST_CASE("the fast mode stays close to the reference for float weights, with ke
   for (const std::string name : golden_cases) {
     CAPTURE(name);
     const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
+    const auto ids = token_ids(golden, "long.input_ids");
+    const auto golden_logits = *golden.values<float>("long.logits");
+    const AnyModel exact = require(load_hf((*models / name).string(), {.cpu = {.threads = 1, .exact = true}}));
+    const std::vector<float> usual = chosen_experts(exact, KvType::f32, ids).experts;
     const AnyModel model = require(load_hf((*models / name).string(), {.cpu = {.threads = 1}}));
-    // What is left is the rounding of keys and values. Observed: 7e-6, 0.008, 0.04, 0.16 (of logits whose spread is 2).
+    // What is left is the rounding of keys and values. Observed: 7e-6, 0.008, 0.04, 0.16 (of logits whose spread is 2), and 0.23
+    // in q8_0 where one latent is all keys and values.
     const struct {
       KvType kv;
       double most_apart;
-    } bands[] = {{KvType::f32, 1e-4}, {KvType::f16, 0.02}, {KvType::bf16, 0.1}, {KvType::q8_0, 0.2}};
+    } bands[] = {{KvType::f32, 1e-4},
+                 {KvType::f16, 0.02},
+                 {KvType::bf16, 0.1},
+                 {KvType::q8_0, exact.config().mla.kv_rank > 0 ? 0.3 : 0.2}};
     for (const auto& band : bands) {
       CAPTURE(to_string(band.kv));
-      const auto context = require(model.context({.positions = 64, .kv = band.kv}));
-      const auto logits = logits_of(*context, token_ids(golden, "long.input_ids"), 64);
-      CHECK(most_apart(logits, *golden.values<float>("long.logits")) <= band.most_apart);
+      const Routed found = chosen_experts(model, band.kv, ids);
+      // Rounding can send a token to another expert where two are near: then its row, and what attends to it, is another result.
+      std::size_t same = ids.size();
+      const std::size_t chosen = exact.config().router.chosen;
+      for (std::size_t i = 0; i < usual.size(); ++i)
+        if (usual[i] != found.experts[i]) same = std::min(same, i / chosen % ids.size());
+      CHECK(same >= (band.kv == KvType::f32 || usual.empty() ? ids.size() : 1));
+      const std::size_t compared = same * exact.config().vocab;
+      CHECK(most_apart(std::span(found.logits).first(compared), std::span(golden_logits).first(compared)) <= band.most_apart);
     }
   }
 }
@@ -84,7 +169,8 @@ TEST_CASE("observing a step changes no bit of its logits") {
     const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
     const auto ids = token_ids(golden, "long.input_ids");
     const AnyModel model = require(load_hf((*models / name).string()));
-    const auto plain = require(model.context({.positions = 64})), observed = require(model.context({.positions = 64}));
+    const auto plain = require(model.context({.positions = ids.size() + 12})),
+               observed = require(model.context({.positions = ids.size() + 12}));
     Recorder recorder;
     const ObserverRef observer(recorder);
     const SequenceTokens all{0, ids, Wanted::all};

@@ -65,7 +65,7 @@ void check_invariance(const std::string& name, const Load& load, std::size_t len
       const auto prompt = made_up_prompt(model.config().vocab, length, 0);
       for (const std::size_t chunk : {length, std::size_t{7}, std::size_t{64}, std::size_t{1}}) {
         if ((!best || (sanitized && length > 500)) && (chunk == 64 || chunk == 1)) continue;
-        const auto context = require(model.context({.positions = length + 8, .chunk = 1024, .kv = kv}));
+        const auto context = require(model.context({.positions = 2 * length + 8, .chunk = 1024, .kv = kv}));
         const auto logits = logits_of(*context, prompt, chunk);
         if (expected.empty()) {
           expected = logits;
@@ -93,6 +93,7 @@ TEST_CASE(
   const auto folder = data("golden/quant/gguf");
   if (!folder) NIHAO_SKIP("golden/quant/gguf");
   for (const FormatId format : all_formats) {
+    if (!has_golden_file(format)) continue;
     const std::string path = (*folder / concat(format_info(format).name, ".gguf")).string();
     check_invariance(path, [&](const LoadOptions& options) { return load(path, options); }, sanitized ? 20 : 80);
   }

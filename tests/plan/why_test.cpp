@@ -118,7 +118,7 @@ TEST_CASE("a matmul of the smallest format is not told to take a smaller one") {
   const StationReport r = Step().matmul("ffn_down", 0.008, 4.5, 100'000'000).first(facts());
   CHECK(r.bound == StationBound::memory);
   CHECK(r.cut.starts_with("more sequences in a step"));
-  says(r, "no format has fewer than these 4.5 bits");
+  says(r, "formats of fewer than these 4.5 bits a weight lose much");
   // 5.6 ms of bytes.
   says(Step().matmul("ffn_down", 0.014, 4.5, 100'000'000).first(facts()),
        "a better kernel, up to 2.5 times (it reaches 40 % of the bandwidth); else more sequences");

@@ -61,13 +61,13 @@ TEST_CASE("inspect tells architecture, parameters, tensors and metadata") {
 
 TEST_CASE("inspect lists tensors of types that are not computed with, and what computes names them") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  // The model with the type of one tensor turned from F32 to another that takes no more room: IQ4_NL, number 20.
+  // The model with the type of one tensor turned from F32 to another that takes no more room: Q8_1, number 9.
   std::string bytes = test::read_text(model());
   const std::string name = "blk.0.ffn_up.weight";
   const std::size_t at = bytes.find(name);
   REQUIRE(at != std::string::npos);
   REQUIRE(bytes[at + name.size()] == 2);  // the rank; then two sizes, and the type
-  bytes[at + name.size() + 4 + 16] = 20;
+  bytes[at + name.size() + 4 + 16] = 9;
   const test::TempFolder folder;
   write(folder.path("m"), bytes);
   const Json whole = json_of({"inspect", model()}), json = json_of({"inspect", folder.path("m")});
@@ -79,16 +79,16 @@ TEST_CASE("inspect lists tensors of types that are not computed with, and what c
       CHECK(tensor == original);
       continue;
     }
-    CHECK(tensor["format"] == "IQ4_NL");
+    CHECK(tensor["format"] == "Q8_1");
     CHECK(tensor["shape"] == original["shape"]);
     CHECK(tensor["offset"] == original["offset"]);
-    CHECK(tensor["bytes"].get<std::uint64_t>() == original["bytes"].get<std::uint64_t>() / 4 / 32 * 18);
+    CHECK(tensor["bytes"].get<std::uint64_t>() == original["bytes"].get<std::uint64_t>() / 4 / 32 * 36);
   }
-  CHECK(test::run({"inspect", folder.path("m")}).out.find("IQ4_NL") != std::string::npos);
+  CHECK(test::run({"inspect", folder.path("m")}).out.find("Q8_1") != std::string::npos);
   CHECK(json_of({"tokenize", "--model", folder.path("m"), "hi"}) == json_of({"tokenize", "--model", model(), "hi"}));
   const auto refused = test::run({"run", "--model", folder.path("m"), "hi"});
   CHECK(refused.status == 1);
-  CHECK(refused.err == "nihao: " + folder.path("m") + ": tensor \"" + name + "\": tensors of type IQ4_NL are not supported\n");
+  CHECK(refused.err == "nihao: " + folder.path("m") + ": tensor \"" + name + "\": tensors of type Q8_1 are not supported\n");
 }
 
 TEST_CASE("inspect reads a Hugging Face folder too") {

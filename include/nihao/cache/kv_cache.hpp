@@ -11,9 +11,10 @@
 
 namespace nihao {
 
-/// What the attention of one layer asks of a cache.
+/// What the attention of one layer asks of a cache: KvLayout, but for how numbers are stored.
 struct CacheSpec {
-  std::uint32_t kv_heads, head_dim;
+  std::uint32_t kv_heads, head_dim, value_dim = 0;
+  bool values_in_keys = false;
 };
 
 /// A contiguous cache: `sequences` sequences of up to `capacity` positions each. Block tables are there from the start, so that
@@ -36,7 +37,7 @@ class KvCache {
     for (std::size_t i = 0; i < blocks; ++i) cache.blocks_[i] = static_cast<std::int32_t>(i);
     std::size_t stride = 0;
     for (const CacheSpec& layer : layers) {
-      const KvLayout layout{type, layer.kv_heads, layer.head_dim};
+      const KvLayout layout{type, layer.kv_heads, layer.head_dim, 0, layer.value_dim, layer.values_in_keys};
       cache.layers_.push_back({layout, stride});
       const auto sum = checked_add<std::size_t>(stride, layout.block_bytes());
       if (!sum) return too_large(capacity);

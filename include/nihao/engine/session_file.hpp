@@ -184,6 +184,7 @@ class SessionWriter {
 inline std::uint64_t model_fingerprint(const AnyModel& model) {
   detail::Checksum sum;
   sum.add(model.config().architecture);
+  sum.add(std::as_bytes(std::span(&model.config().mla.mode, 1)));  // another way caches otherwise
   for (const TensorInfo& tensor : model.tensors().tensors()) {
     sum.add(tensor.name);
     sum.add(std::as_bytes(std::span(tensor.shape)));
@@ -198,6 +199,8 @@ inline std::uint64_t model_fingerprint(const AnyModel& model) {
 [[nodiscard]] inline Expected<void> save_session(Session& session, const std::string& path) {
   session.end_generation();
   NIHAO_TRY(ModelContext* const context, session.context());
+  if (context->adapter() != no_adapter)
+    return Error{ErrorCode::unsupported, "a session with an adapter is not saved: its file could not say which"};
   const KvCache& cache = context->cache();
   const Config& config = session.model().config();
   NIHAO_TRY(auto out, detail::SessionWriter::create(path));

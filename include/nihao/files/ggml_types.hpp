@@ -21,10 +21,28 @@ namespace nihao {
     case FormatId::Q5_0: return 6;
     case FormatId::Q5_1: return 7;
     case FormatId::Q8_0: return 8;
+    case FormatId::Q2_K: return 10;
+    case FormatId::Q3_K: return 11;
     case FormatId::Q4_K: return 12;
     case FormatId::Q5_K: return 13;
     case FormatId::Q6_K: return 14;
+    case FormatId::Q8_K: return 15;
+    case FormatId::IQ2_XXS: return 16;
+    case FormatId::IQ2_XS: return 17;
+    case FormatId::IQ3_XXS: return 18;
+    case FormatId::IQ1_S: return 19;
+    case FormatId::IQ4_NL: return 20;
+    case FormatId::IQ3_S: return 21;
+    case FormatId::IQ2_S: return 22;
+    case FormatId::IQ4_XS: return 23;
+    case FormatId::IQ1_M: return 29;
     case FormatId::BF16: return 30;
+    case FormatId::TQ1_0: return 34;
+    case FormatId::TQ2_0: return 35;
+    case FormatId::MXFP4: return 39;
+    case FormatId::NVFP4: return 40;
+    case FormatId::Q1_0: return 41;
+    case FormatId::Q2_0: return 42;
   }
   return UINT32_MAX;
 }

@@ -13,7 +13,37 @@
 namespace nihao {
 
 /// The formats that tensors are stored in. Names are those of the files.
-enum class FormatId : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K };
+enum class FormatId : std::uint8_t {
+  F32,
+  F16,
+  BF16,
+  Q8_0,
+  Q4_0,
+  Q4_1,
+  Q5_0,
+  Q5_1,
+  Q2_K,
+  Q3_K,
+  Q4_K,
+  Q5_K,
+  Q6_K,
+  Q8_K,
+  IQ4_NL,
+  IQ4_XS,
+  IQ3_XXS,
+  IQ3_S,
+  IQ2_XXS,
+  IQ2_XS,
+  IQ2_S,
+  IQ1_S,
+  IQ1_M,
+  TQ1_0,
+  TQ2_0,
+  Q1_0,
+  Q2_0,
+  MXFP4,
+  NVFP4,
+};
 
 template <class F>
 concept HasBlock = requires {

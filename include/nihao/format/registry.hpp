@@ -4,6 +4,21 @@
 #include "../base/config.hpp"
 #include "float.hpp"
 #include "format.hpp"
+#include "iq1_m.hpp"
+#include "iq1_s.hpp"
+#include "iq2_s.hpp"
+#include "iq2_xs.hpp"
+#include "iq2_xxs.hpp"
+#include "iq3_s.hpp"
+#include "iq3_xxs.hpp"
+#include "iq4_nl.hpp"
+#include "iq4_xs.hpp"
+#include "mxfp4.hpp"
+#include "nvfp4.hpp"
+#include "q1_0.hpp"
+#include "q2_0.hpp"
+#include "q2_k.hpp"
+#include "q3_k.hpp"
 #include "q4_0.hpp"
 #include "q4_1.hpp"
 #include "q4_k.hpp"
@@ -12,6 +27,9 @@
 #include "q5_k.hpp"
 #include "q6_k.hpp"
 #include "q8_0.hpp"
+#include "q8_k.hpp"
+#include "tq1_0.hpp"
+#include "tq2_0.hpp"
 
 #include <optional>
 #include <utility>
@@ -19,9 +37,12 @@
 namespace nihao {
 
 /// Every FormatId, in the enum's order.
-inline constexpr FormatId all_formats[] = {FormatId::F32,  FormatId::F16,  FormatId::BF16, FormatId::Q8_0,
-                                           FormatId::Q4_0, FormatId::Q4_1, FormatId::Q5_0, FormatId::Q5_1,
-                                           FormatId::Q4_K, FormatId::Q5_K, FormatId::Q6_K};
+inline constexpr FormatId all_formats[] = {
+    FormatId::F32,     FormatId::F16,    FormatId::BF16,   FormatId::Q8_0,   FormatId::Q4_0,    FormatId::Q4_1,
+    FormatId::Q5_0,    FormatId::Q5_1,   FormatId::Q2_K,   FormatId::Q3_K,   FormatId::Q4_K,    FormatId::Q5_K,
+    FormatId::Q6_K,    FormatId::Q8_K,   FormatId::IQ4_NL, FormatId::IQ4_XS, FormatId::IQ3_XXS, FormatId::IQ3_S,
+    FormatId::IQ2_XXS, FormatId::IQ2_XS, FormatId::IQ2_S,  FormatId::IQ1_S,  FormatId::IQ1_M,   FormatId::TQ1_0,
+    FormatId::TQ2_0,   FormatId::Q1_0,   FormatId::Q2_0,   FormatId::MXFP4,  FormatId::NVFP4};
 
 /// `f(Q4_K{})` for FormatId::Q4_K and so on: the one switch from a format's id to its type. f is a generic callable that
 /// returns the same type for every format. `id` must be one of the enum's values: readers make no others.
@@ -36,9 +57,27 @@ constexpr decltype(auto) visit_format(FormatId id, F&& f) {
     case FormatId::Q4_1: return std::forward<F>(f)(Q4_1{});
     case FormatId::Q5_0: return std::forward<F>(f)(Q5_0{});
     case FormatId::Q5_1: return std::forward<F>(f)(Q5_1{});
+    case FormatId::Q2_K: return std::forward<F>(f)(Q2_K{});
+    case FormatId::Q3_K: return std::forward<F>(f)(Q3_K{});
     case FormatId::Q4_K: return std::forward<F>(f)(Q4_K{});
     case FormatId::Q5_K: return std::forward<F>(f)(Q5_K{});
     case FormatId::Q6_K: return std::forward<F>(f)(Q6_K{});
+    case FormatId::Q8_K: return std::forward<F>(f)(Q8_K{});
+    case FormatId::IQ4_NL: return std::forward<F>(f)(IQ4_NL{});
+    case FormatId::IQ4_XS: return std::forward<F>(f)(IQ4_XS{});
+    case FormatId::IQ3_XXS: return std::forward<F>(f)(IQ3_XXS{});
+    case FormatId::IQ3_S: return std::forward<F>(f)(IQ3_S{});
+    case FormatId::IQ2_XXS: return std::forward<F>(f)(IQ2_XXS{});
+    case FormatId::IQ2_XS: return std::forward<F>(f)(IQ2_XS{});
+    case FormatId::IQ2_S: return std::forward<F>(f)(IQ2_S{});
+    case FormatId::IQ1_S: return std::forward<F>(f)(IQ1_S{});
+    case FormatId::IQ1_M: return std::forward<F>(f)(IQ1_M{});
+    case FormatId::TQ1_0: return std::forward<F>(f)(TQ1_0{});
+    case FormatId::TQ2_0: return std::forward<F>(f)(TQ2_0{});
+    case FormatId::Q1_0: return std::forward<F>(f)(Q1_0{});
+    case FormatId::Q2_0: return std::forward<F>(f)(Q2_0{});
+    case FormatId::MXFP4: return std::forward<F>(f)(MXFP4{});
+    case FormatId::NVFP4: return std::forward<F>(f)(NVFP4{});
   }
   return std::forward<F>(f)(F32{});
 }

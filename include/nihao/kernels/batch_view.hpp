@@ -8,10 +8,13 @@
 
 namespace nihao {
 
+inline constexpr std::uint32_t no_adapter = UINT32_MAX;
+
 /// Rows [first, first + count) of the batch are consecutive positions of one sequence.
 struct SequenceRows {
   std::uint32_t first, count;
   std::span<const std::int32_t> blocks;  ///< the sequence's block table, long enough for its last row
+  std::uint32_t adapter = no_adapter;    ///< number of the adapter that works on it
 };
 
 /// The rows of one step, in order of their sequences.

@@ -33,26 +33,41 @@ constexpr std::optional<KvType> kv_type_from_name(std::string_view name) noexcep
 /// Positions in a block: as many as a kernel has lanes, so that a lane of a score is a position.
 inline constexpr std::size_t kv_block = 16;
 
-/// The layout of one (block, head): keys [head_dim][16 positions], then values [16 positions][head_dim]. In q8_0 each part is
-/// int8 codes with an f16 scale for every 32 values of a position ([head_dim / 32][16] scales before the codes).
-struct KvLayout {
+/// Keys or values of one head: `width` floats a position, stored as `type`. In q8_0 they are int8 codes with an f16 scale for
+/// every 32 values of a position ([scales][16 positions] before the codes).
+struct KvPart {
   KvType type;
-  std::uint32_t kv_heads, head_dim;
-  std::size_t stride = 0;  ///< bytes from a layer's block to its next; 0: nothing lies between them
+  std::uint32_t width;
 
-  [[nodiscard]] constexpr std::size_t scales() const noexcept { return ceil_div<std::size_t>(head_dim, 32); }  ///< per position
-  /// Bytes of the keys (or of the values) of one head in one block.
-  [[nodiscard]] constexpr std::size_t part_bytes() const noexcept {
+  [[nodiscard]] constexpr std::size_t scales() const noexcept { return ceil_div<std::size_t>(width, 32); }  ///< per position
+  /// Bytes of one head in one block.
+  [[nodiscard]] constexpr std::size_t bytes() const noexcept {
     switch (type) {
-      case KvType::f32: return kv_block * head_dim * 4;
+      case KvType::f32: return kv_block * width * 4;
       case KvType::f16:
-      case KvType::bf16: return kv_block * head_dim * 2;
-      case KvType::q8_0: return kv_block * (head_dim + 2 * scales());
+      case KvType::bf16: return kv_block * width * 2;
+      case KvType::q8_0: return kv_block * (width + 2 * scales());
     }
     return 0;
   }
+};
+
+/// The layout of one (block, head): keys [key width][16 positions], then values [16 positions][value width].
+struct KvLayout {
+  KvType type;
+  std::uint32_t kv_heads, head_dim;
+  std::size_t stride = 0;       ///< bytes from a layer's block to its next; 0: nothing lies between them
+  std::uint32_t value_dim = 0;  ///< width of values; 0: head_dim
+  bool values_in_keys = false;  ///< values are the first value_dim of the keys, and are stored nowhere else (absorbed MLA)
+
+  [[nodiscard]] constexpr KvPart key() const noexcept { return {type, head_dim}; }
+  [[nodiscard]] constexpr KvPart value() const noexcept { return {type, value_dim > 0 ? value_dim : head_dim}; }
+  /// Bytes of one head in one block.
+  [[nodiscard]] constexpr std::size_t head_bytes() const noexcept {
+    return key().bytes() + (values_in_keys ? 0 : value().bytes());
+  }
   /// Bytes of one block of one layer: all heads, keys and values.
-  [[nodiscard]] constexpr std::size_t block_bytes() const noexcept { return 2 * part_bytes() * kv_heads; }
+  [[nodiscard]] constexpr std::size_t block_bytes() const noexcept { return head_bytes() * kv_heads; }
   [[nodiscard]] constexpr std::size_t block_stride() const noexcept { return stride > 0 ? stride : block_bytes(); }
 };
 
@@ -63,10 +78,11 @@ struct KvView {
   std::span<const std::int32_t> blocks;  ///< block number of positions [16 i, 16 i + 16)
 
   [[nodiscard]] std::byte* keys(std::size_t block, std::size_t head) const noexcept {
-    return base + static_cast<std::size_t>(blocks[block]) * layout.block_stride() + 2 * head * layout.part_bytes();
+    return base + static_cast<std::size_t>(blocks[block]) * layout.block_stride() + head * layout.head_bytes();
   }
+  /// Not where values lie in the keys.
   [[nodiscard]] std::byte* values(std::size_t block, std::size_t head) const noexcept {
-    return keys(block, head) + layout.part_bytes();
+    return keys(block, head) + layout.key().bytes();
   }
 };
 

@@ -25,17 +25,21 @@ enum class RopeStyle : std::uint8_t {
   neighbours,  ///< (2i, 2i + 1): as in the paper
 };
 
-enum class RopeScaling : std::uint8_t { none, linear, llama3, yarn };
+enum class RopeScaling : std::uint8_t { none, linear, llama3, yarn, longrope };
 
 /// What a model's file says of its rotary embedding.
 struct RopeParams {
   double base = 10000.0;  ///< theta
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;                       ///< context extension
-  double original_context = 0;               ///< llama3, yarn: the context the model was trained on
+  double original_context = 0;               ///< llama3, yarn, longrope: the context the model was trained on
   double low_freq = 1.0, high_freq = 4.0;    ///< llama3
   double beta_fast = 32.0, beta_slow = 1.0;  ///< yarn
-  double attention_factor = 0;               ///< yarn: scales cos and sin; 0: 0.1 ln(factor) + 1
+  double attention_factor = 0;               ///< yarn, longrope: scales cos and sin; yarn, 0: 0.1 ln(factor) + 1
+  double far_attention_factor = 0;           ///< the same beyond the original context, where longrope has another; 0: no other
+  bool truncate = true;                      ///< yarn: the ramp begins and ends at whole pairs
+  std::vector<float> factors = {};           ///< of each pair: its frequency is divided by that; empty: by none
+  std::vector<float> far_factors = {};       ///< longrope: the same for sequences that may outgrow the original context
 
   friend bool operator==(const RopeParams&, const RopeParams&) = default;
 };
@@ -51,9 +55,10 @@ struct RopeFrequencies {
   double magnitude = 1.0;
 };
 
-/// Frequencies for `width` rotated values (even). Sources: llama3 as in Meta's release of Llama 3.1; yarn: Peng et al. 2023,
-/// arXiv:2309.00071, section 3.2, with the ramp cut at whole dimensions as its reference does.
-[[nodiscard]] inline RopeFrequencies rope_frequencies(const RopeParams& params, std::size_t width) {
+/// Frequencies for `width` rotated values (even). `far`: for sequences that may outgrow the original context. Sources: llama3 as
+/// in Meta's release of Llama 3.1; yarn: Peng et al. 2023, arXiv:2309.00071, section 3.2, with the ramp cut at whole dimensions
+/// as its reference does; longrope: Ding et al. 2024, arXiv:2402.13753, its factors being the file's.
+[[nodiscard]] inline RopeFrequencies rope_frequencies(const RopeParams& params, std::size_t width, bool far = false) {
   RopeFrequencies result;
   const std::size_t pairs = width / 2;
   const double d = static_cast<double>(width);
@@ -76,15 +81,19 @@ struct RopeFrequencies {
         f = (1.0 - smooth) * plain / params.factor + smooth * plain;
       }
     } else if (params.scaling == RopeScaling::yarn) {
-      const double low = std::max(std::floor(pair_of(params.beta_fast)), 0.0);
-      const double high = std::min(std::ceil(pair_of(params.beta_slow)), d - 1.0);
+      const double first = pair_of(params.beta_fast), last = pair_of(params.beta_slow);
+      const double low = std::max(params.truncate ? std::floor(first) : first, 0.0);
+      const double high = std::min(params.truncate ? std::ceil(last) : last, d - 1.0);
       const double ramp = std::clamp((static_cast<double>(i) - low) / (high == low ? 0.001 : high - low), 0.0, 1.0);
       f = plain / params.factor * ramp + plain * (1.0 - ramp);
     }
-    result.frequency.push_back(f);
+    const std::vector<float>& factors = far && !params.far_factors.empty() ? params.far_factors : params.factors;
+    result.frequency.push_back(factors.empty() ? f : f / static_cast<double>(factors[i]));
   }
   if (params.scaling == RopeScaling::yarn)
     result.magnitude = params.attention_factor > 0 ? params.attention_factor : yarn_magnitude(params.factor);
+  else if (params.scaling == RopeScaling::longrope)
+    result.magnitude = far && params.far_attention_factor > 0 ? params.far_attention_factor : params.attention_factor;
   return result;
 }
 

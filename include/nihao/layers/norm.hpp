@@ -4,15 +4,28 @@
 #include "../device/ops.hpp"
 
 #include <span>
+#include <vector>
 
 namespace nihao {
+
+/// What a norm multiplies with and adds: [width] each; no bias: empty.
+struct NormWeights {
+  std::vector<float> weight, bias;
+};
 
 /// Root mean square norm: kernels/rms_norm.hpp.
 struct RmsNorm {
   template <class D>
-  static void apply(const D& device, MatrixView<const float> x, std::span<const float> weight, float eps,
-                    MatrixView<float> y) noexcept {
-    Ops<D>::rms_norm(device, x, weight, eps, y);
+  static void apply(const D& device, MatrixView<const float> x, const NormWeights& w, float eps, MatrixView<float> y) noexcept {
+    Ops<D>::rms_norm(device, x, w.weight, eps, y);
+  }
+};
+
+/// Mean and variance, with or without a bias: kernels/layer_norm.hpp. Cohere, DBRX, PhiMoE.
+struct LayerNorm {
+  template <class D>
+  static void apply(const D& device, MatrixView<const float> x, const NormWeights& w, float eps, MatrixView<float> y) noexcept {
+    Ops<D>::layer_norm(device, x, w.weight, w.bias, eps, y);
   }
 };
 

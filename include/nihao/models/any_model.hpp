@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace nihao {
 
@@ -19,6 +20,8 @@ class Context;
 struct LoadOptions {
   CpuOptions cpu = {};
   Hooks hooks = {};
+  MlaMode mla = MlaMode::absorbed;         ///< of models that have it: layers/mla.hpp
+  std::vector<std::string> adapters = {};  ///< files (GGUF) or folders (PEFT) of LoRA adapters, numbered from 0: SequenceTokens
 };
 
 /// A loaded model. Copies share the weights, which are read-only: sessions in several threads may use one model.

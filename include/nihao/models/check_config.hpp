@@ -33,6 +33,33 @@ namespace nihao {
     return Error{ErrorCode::malformed, concat(c.heads, " heads of ", c.head_dim, " are too wide")};
   if (!(c.norm_eps >= 0) || !std::isfinite(c.norm_eps) || !std::isfinite(c.attention_scale))
     return Error{ErrorCode::malformed, "the norm's eps or the attention's scale is not a number"};
+  if (c.value_width() > 1024 || c.rotated_width() % 2 != 0 || c.rotated_width() > c.head_dim)
+    return Error{ErrorCode::malformed, concat("values of ", c.value_width(), " or ", c.rotated_width(), " of ", c.head_dim,
+                                              " values that turn make no sense")};
+  for (const float f : {c.attention_softcap, c.logit_softcap, c.embedding_scale, c.residual_scale, c.logit_scale, c.qkv_clip,
+                        c.temperature_scale, c.gate_limit})
+    if (!std::isfinite(f)) return Error{ErrorCode::malformed, "a factor or a limit is not a number"};
+  for (std::size_t i = 0; i < c.layers.size(); ++i)
+    if (c.layers[i].rope != no_rope && c.layers[i].rope >= c.ropes.size())
+      return Error{ErrorCode::malformed, concat("layer ", i, " turns by embedding ", c.layers[i].rope, " of ", c.ropes.size())};
+  if (c.router.experts > 0) {
+    const RouterShape& r = c.router;
+    if (r.experts > most_experts || r.chosen == 0 || r.chosen > r.experts || c.expert_ff == 0 || c.expert_ff > most ||
+        c.shared_ff > most)
+      return Error{ErrorCode::malformed,
+                   concat(r.chosen, " of ", r.experts, " experts of ", c.expert_ff, " (at most ", most_experts, " here)")};
+    if (r.groups == 0 || r.experts % r.groups != 0 || r.groups_kept == 0 || r.groups_kept > r.groups ||
+        r.experts / r.groups * r.groups_kept < r.chosen)
+      return Error{ErrorCode::malformed,
+                   concat(r.chosen, " of ", r.experts, " experts in ", r.groups_kept, " of ", r.groups, " groups")};
+    if (!std::isfinite(r.scale) || !(r.jitter >= 0)) return Error{ErrorCode::malformed, "the router's scale is not a number"};
+  }
+  if (c.mla.kv_rank > 0) {
+    const MlaConfig& m = c.mla;
+    if (m.q_rank > most || m.kv_rank > most || m.nope == 0 || m.rope == 0 || m.nope + m.rope != c.head_dim)
+      return Error{ErrorCode::malformed,
+                   concat("latents of ", m.q_rank, " and ", m.kv_rank, " with heads of ", m.nope, " + ", m.rope)};
+  }
   for (const RopeParams& r : c.ropes) {
     if (!(r.base > 0) || !std::isfinite(r.base) || !(r.factor > 0) || !std::isfinite(r.factor))
       return Error{ErrorCode::malformed, "the rotary embedding's base and factor must be positive numbers"};
@@ -43,6 +70,15 @@ namespace nihao {
       return Error{ErrorCode::malformed, "llama3 scaling needs a low_freq_factor above 0 and a high_freq_factor above that"};
     if (r.scaling == RopeScaling::yarn && !(r.base > 1 && r.beta_slow > 0 && r.beta_fast >= r.beta_slow))
       return Error{ErrorCode::malformed, "yarn needs a base above 1, a beta_slow above 0, and a beta_fast at least that"};
+    for (const auto* factors : {&r.factors, &r.far_factors}) {
+      if (!factors->empty() && factors->size() != c.rotated_width() / 2)
+        return Error{ErrorCode::mismatch,
+                     concat(factors->size(), " factors of the rotary embedding for ", c.rotated_width() / 2, " pairs")};
+      for (const float f : *factors)
+        if (!(f > 0)) return Error{ErrorCode::malformed, "a factor of the rotary embedding is not positive"};
+    }
+    if (r.scaling == RopeScaling::longrope && !(r.original_context > 1 && r.attention_factor > 0))
+      return Error{ErrorCode::malformed, "longrope needs an original context above 1, and a positive attention factor"};
     if (!(r.attention_factor >= 0) || !std::isfinite(r.attention_factor))
       return Error{ErrorCode::malformed, concat("an attention factor of ", r.attention_factor)};
   }

@@ -17,6 +17,7 @@ class Context final : public ModelContext {
     Context context(model);
     const std::size_t positions =
         options.positions > 0 ? options.positions : std::clamp<std::size_t>(model.config().context, 1, 4096);
+    context.adapter_ = options.adapter;
     context.chunk_ = std::min(options.chunk, positions * std::max<std::size_t>(options.sequences, 1));
     const auto specs = model.cache_specs();
     NIHAO_TRY(context.cache_, KvCache::create(specs, options.kv, positions, options.sequences));
@@ -26,7 +27,7 @@ class Context final : public ModelContext {
 
   [[nodiscard]] Expected<MatrixView<const float>> step(std::span<const SequenceTokens> batch,
                                                        const ObserverRef* observer = nullptr) override {
-    NIHAO_CHECK(plan_.reserve(batch, cache_, model_->config().vocab, chunk_));
+    NIHAO_CHECK(plan_.reserve(batch, cache_, {model_->config().vocab, chunk_, model_->adapters(), adapter_}));
     if (observer != nullptr) return model_->forward(plan_, cache_, workspace_, *observer);
     NoTrace nobody;
     return model_->forward(plan_, cache_, workspace_, nobody);

@@ -5,15 +5,20 @@
 #include "../format/quant.hpp"
 #include "../kernels/cpu/ops.hpp"
 #include "../layers/block.hpp"
+#include "../layers/mla.hpp"
+#include "../layers/moe.hpp"
+#include "adapter.hpp"
 #include "batch.hpp"
 #include "loader.hpp"
 
+#include <tuple>
+
 namespace nihao {
 
-/// The block kinds of a family, in the order that a config's layers name them.
+/// The block kinds of a family; a config's layers say which of them each is (LayerConfig::kind).
 template <class... Blocks>
 struct Layers {
-  static_assert(sizeof...(Blocks) == 1, "nihao::Layers takes one block kind.");
+  static_assert(sizeof...(Blocks) > 0, "nihao::Layers takes at least one block kind, such as Block<...>.");
 };
 
 /// Memory for the steps of one session on device D.
@@ -21,20 +26,23 @@ template <class D>
 struct Workspace {
   Activations activations;
   typename Ops<D>::Scratch scratch;
+  PageBuffer low;     ///< [max_rows, rank] of adapters; empty without
   PageBuffer output;  ///< normed rows [outputs, d_model], then logits [outputs, vocab]
   std::size_t max_rows = 0;
+  bool far = false;  ///< sequences may grow beyond the context that the model was first trained on: see RopeParams::far_factors
 };
 
-/// S: sizes known at compile time; L: Layers<Block<...>>; Q: Quant<...>; D: the device.
+/// S: sizes known at compile time; L: Layers<Block<...>, ...>; Q: Quant<...>; D: the device.
 template <Sizes S, class L, class Q, class D = Cpu>
 class Decoder;
 
-template <Sizes S, class B, class Q, class D>
-class Decoder<S, Layers<B>, Q, D> {
+template <Sizes S, class B, class... Others, class Q, class D>
+class Decoder<S, Layers<B, Others...>, Q, D> {
  public:
   using Device = D;
+  using Norm = typename B::Placement::Norm;
   static constexpr Sizes sizes = S;
-  using BlockWeights = typename B::template Weights<D>;
+  static constexpr std::size_t kinds = 1 + sizeof...(Others);
 
   /// Takes the weights of `source`. Errors: mismatch (a static size or format that the file contradicts, a tensor's shape),
   /// missing, unsupported (a tensor too many), out_of_memory, cancelled.
@@ -42,47 +50,41 @@ class Decoder<S, Layers<B>, Q, D> {
     NIHAO_CHECK(agrees(config));
     Decoder model(std::move(config), std::move(source), device);
     const Config& c = model.config_;
-    const std::size_t d = c.d_model, q_width = std::size_t{c.heads} * c.head_dim, kv_width = std::size_t{c.kv_heads} * c.head_dim;
-    Loader<D> loader(model.source_, model.device_, model.arena_, hooks, B::Placement::after);
-    NIHAO_TRY(model.final_norm_, loader.norm(Role::final_norm, 0, d));
+    Loader<D> loader(model.source_, model.device_, model.arena_, hooks, c.architecture, B::Placement::after, &Q::admits);
+    NIHAO_TRY(model.final_norm_, loader.norm(Role::final_norm, 0, c));
     if (loader.has(Role::head)) {
-      NIHAO_TRY(model.embedding_, loader.table(Role::embedding, c.vocab, d, &Q::admits));
-      NIHAO_TRY(model.head_, loader.linear(Role::head, 0, c.vocab, d, false, &Q::admits));
+      NIHAO_TRY(model.embedding_, loader.table(Role::embedding, c.vocab, c.d_model));
+      NIHAO_TRY(model.head_, loader.linear(Role::head, 0, c.vocab, c.d_model, c.head_bias));
     } else {  // tied: the head multiplies with the embedding
-      NIHAO_TRY(model.head_, loader.linear(Role::embedding, 0, c.vocab, d, false, &Q::admits));
+      NIHAO_TRY(model.head_, loader.linear(Role::embedding, 0, c.vocab, c.d_model, false));
       model.embedding_ = model.head_;
     }
-    constexpr GqaOptions options = B::Attn::options;
     for (std::size_t i = 0; i < c.layers.size(); ++i) {
-      BlockWeights& w = model.layers_.emplace_back();
-      if constexpr (B::Placement::before) {
-        NIHAO_TRY(w.attn_norm, loader.norm(Role::attn_norm, i, d));
-        NIHAO_TRY(w.ffn_norm, loader.norm(Role::ffn_norm, i, d));
-      }
-      if constexpr (B::Placement::after) {
-        NIHAO_TRY(w.attn_post_norm, loader.norm(Role::attn_post_norm, i, d));
-        NIHAO_TRY(w.ffn_post_norm, loader.norm(Role::ffn_post_norm, i, d));
-      }
-      NIHAO_TRY(w.attention.q, loader.linear(Role::q, i, q_width, d, options.qkv_bias, &Q::admits));
-      NIHAO_TRY(w.attention.k, loader.linear(Role::k, i, kv_width, d, options.qkv_bias, &Q::admits));
-      NIHAO_TRY(w.attention.v, loader.linear(Role::v, i, kv_width, d, options.qkv_bias, &Q::admits));
-      NIHAO_TRY(w.attention.o, loader.linear(Role::o, i, d, q_width, false, &Q::admits));
-      if constexpr (options.qk_norm != QkNorm::none) {
-        constexpr bool whole = options.qk_norm == QkNorm::whole;
-        NIHAO_TRY(w.attention.q_norm, loader.norm(Role::q_norm, i, whole ? q_width : c.head_dim));
-        NIHAO_TRY(w.attention.k_norm, loader.norm(Role::k_norm, i, whole ? kv_width : c.head_dim));
-      }
-      NIHAO_TRY(w.ffn.gate, loader.linear(Role::gate, i, c.d_ff, d, false, &Q::admits));
-      NIHAO_TRY(w.ffn.up, loader.linear(Role::up, i, c.d_ff, d, false, &Q::admits));
-      NIHAO_TRY(w.ffn.down, loader.linear(Role::down, i, d, c.d_ff, false, &Q::admits));
+      Expected<void> done;
+      model.places_.push_back(model.with_kind(c.layers[i].kind, [&]<class Kind>(auto& layers) {
+        auto weights = Kind::template load<D>(loader, c, i);
+        if (weights) layers.push_back(*std::move(weights));
+        else done = std::move(weights).error();
+        return layers.size() - 1;
+      }));
+      NIHAO_CHECK(done);
     }
-    if (!c.rope_factors.empty()) loader.take("rope_freqs.weight");
+    for (const std::string_view rope : {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"})
+      loader.take(rope);  // the config has them
     NIHAO_CHECK(loader.finish());
+    std::vector<LinearName> linears = loader.take_linears();
+    linears[model.head_.id].tensor.clear();  // adapters do not work on it
+    for (const AdapterSource& adapter : model.source_.adapters)
+      NIHAO_CHECK(add_adapter(model.device_, model.arena_, linears, adapter, model.adapters_));
+    model.source_.adapters.clear();
     model.source_.tensors->release();  // names, the tokenizer's lists: they have been read
-    hooks.log(LogLevel::info, concat("loaded ", printable(c.architecture), ": ", c.layers.size(), " layers of width ", d, ", ",
-                                     c.vocab, " tokens, on ", device.describe()));
+    hooks.log(LogLevel::info, concat("loaded ", printable(c.architecture), ": ", c.layers.size(), " layers of width ", c.d_model,
+                                     ", ", c.vocab, " tokens, on ", device.describe()));
     return model;
   }
+
+  /// How many adapters were loaded with it: SequenceTokens::adapter is less.
+  [[nodiscard]] std::size_t adapters() const noexcept { return adapters_.size(); }
 
   [[nodiscard]] const Config& config() const noexcept { return config_; }
   [[nodiscard]] const D& device() const noexcept { return device_; }
@@ -90,21 +92,32 @@ class Decoder<S, Layers<B>, Q, D> {
 
   /// What each layer asks of a cache.
   [[nodiscard]] std::vector<CacheSpec> cache_specs() const {
-    return std::vector<CacheSpec>(layers_.size(), B::Attn::cache_spec(config_));
+    std::vector<CacheSpec> specs;
+    for (const LayerConfig& layer : config_.layers)
+      specs.push_back(with_kind(layer.kind, [&]<class Kind>(const auto&) { return Kind::Attn::cache_spec(config_); }));
+    return specs;
   }
 
   /// Memory for steps of up to max_rows tokens over up to max_positions. `device` may differ from the model's in its threads, not
   /// in whether it is exact. Errors: out_of_memory.
   [[nodiscard]] Expected<Workspace<D>> workspace(std::size_t max_rows, std::size_t max_positions) const {
-    const std::size_t q_width = std::size_t{config_.heads} * config_.head_dim,
-                      kv_width = std::size_t{config_.kv_heads} * config_.head_dim;
     Workspace<D> w;
     w.max_rows = max_rows;
-    NIHAO_TRY(w.activations, Activations::create({max_rows, config_.d_model, q_width, kv_width, config_.d_ff,
-                                                  config_.head_dim / 2, ropes_.size()}));
+    for (const RopeParams& rope : config_.ropes) w.far = w.far || static_cast<double>(max_positions) > rope.original_context;
+    std::size_t area = 0, widest = config_.d_model, pairs = 0;
+    CacheSpec largest{};
+    each_kind([&]<class Kind>() {
+      area = std::max({area, Kind::Attn::area(config_), Kind::Ffn::area(config_)});
+      widest = std::max({widest, Kind::Attn::widest(config_), Kind::Ffn::widest(config_)});
+      const CacheSpec spec = Kind::Attn::cache_spec(config_);
+      largest.head_dim = std::max(largest.head_dim, spec.head_dim);
+      largest.value_dim = std::max(largest.value_dim, spec.value_dim > 0 ? spec.value_dim : spec.head_dim);
+    });
+    for (const RopeFrequencies& rope : ropes_) pairs = std::max(pairs, rope.frequency.size());
+    NIHAO_TRY(w.activations, Activations::create({max_rows, config_.d_model, pairs, ropes_.size(), area}));
     NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(
-                             device_, {max_rows, std::max({std::size_t{config_.d_model}, q_width, std::size_t{config_.d_ff}}),
-                                       config_.head_dim, config_.heads, max_positions}));
+                             device_, {max_rows, widest, largest.head_dim, config_.heads, max_positions, largest.value_dim}));
+    if (!adapters_.empty()) { NIHAO_TRY(w.low, PageBuffer::allocate(max_rows * adapters_.rank() * sizeof(float))); }
     const std::size_t row = std::size_t{config_.d_model} + config_.vocab;
     NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float), Pages::small));
     return w;
@@ -123,25 +136,34 @@ class Decoder<S, Layers<B>, Q, D> {
     if constexpr (O::active) observer.see({"begin", -1, {}});
     Ops<D>::embed(device_, embedding_.weight, plan.ids(), config_.embedding_scale, x);
     if constexpr (O::active) observer.see({"embed", -1, x});
-    for (std::size_t kind = 0; kind < ropes_.size(); ++kind)
+    const std::vector<RopeFrequencies>& ropes = workspace.far ? far_ropes_ : ropes_;
+    for (std::size_t kind = 0; kind < ropes.size(); ++kind)
       for (std::size_t t = 0; t < rows; ++t)
-        rope_angles(ropes_[kind], batch.position[t], a.cos(rows, kind).row(t), a.sin(rows, kind).row(t));
+        rope_angles(ropes[kind], batch.position[t], a.cos(rows, kind).row(t), a.sin(rows, kind).row(t));
+    if (config_.temperature_scale != 0)
+      for (std::size_t t = 0; t < rows; ++t) a.temperature(rows)[t] = config_.row_temperature(batch.position[t]);
 
-    for (std::size_t i = 0; i < layers_.size(); ++i)
-      B::template forward<S, Q>(device_, workspace.scratch, layers_[i], config_, AttentionStep{batch, cache, i}, a, observer);
+    const Projector<D> project{device_, workspace.scratch, batch, &adapters_,
+                               MatrixView<float>(reinterpret_cast<float*>(workspace.low.data()), rows, adapters_.rank())};
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      with_kind(config_.layers[i].kind, [&]<class Kind>(const auto& layers) {
+        Kind::template forward<S, Q>(project, layers[places_[i]], config_, AttentionStep{batch, cache, i}, a, observer);
+      });
 
     if constexpr (O::active) {  // the head needs the outputs' rows alone; who watches sees all
-      B::Placement::Norm::apply(device_, MatrixView<const float>(x), final_norm_, config_.norm_eps, a.branch(rows));
+      Norm::apply(device_, MatrixView<const float>(x), final_norm_, config_.norm_eps, a.branch(rows));
       observer.see({"final_norm", -1, a.branch(rows)});
     }
     const MatrixView<float> normed(reinterpret_cast<float*>(workspace.output.data()), outputs, config_.d_model);
     const MatrixView<float> logits(normed.data() + outputs * config_.d_model, outputs, config_.vocab);
     for (std::size_t i = 0; i < outputs; ++i)
-      B::Placement::Norm::apply(device_, MatrixView<const float>(x).slice_rows(plan.outputs()[i], 1), final_norm_,
-                                config_.norm_eps, normed.slice_rows(i, 1));
+      Norm::apply(device_, MatrixView<const float>(x).slice_rows(plan.outputs()[i], 1), final_norm_, config_.norm_eps,
+                  normed.slice_rows(i, 1));
     if (outputs > 0) {
       const std::array<typename Ops<D>::Job, 1> head{head_.to(logits)};
       Ops<D>::template linear<Q>(device_, workspace.scratch, normed, head, InputPrecision::fine);
+      if (config_.logit_scale != 1 || config_.logit_softcap != 0)
+        Ops<D>::scale_and_cap(device_, logits, config_.logit_scale, config_.logit_softcap);
       if constexpr (O::active) observer.see({"logits", -1, logits, head_.work(outputs)});
     }
     return logits;
@@ -151,15 +173,38 @@ class Decoder<S, Layers<B>, Q, D> {
   Decoder(Config config, WeightSource source, const D& device)
       : config_(std::move(config)), source_(std::move(source)), device_(device) {
     for (const RopeParams& params : config_.ropes) {
-      ropes_.push_back(rope_frequencies(params, config_.head_dim));
-      for (std::size_t i = 0; i < config_.rope_factors.size(); ++i)
-        ropes_.back().frequency[i] /= static_cast<double>(config_.rope_factors[i]);
+      ropes_.push_back(rope_frequencies(params, config_.rotated_width(), false));
+      far_ropes_.push_back(rope_frequencies(params, config_.rotated_width(), true));
     }
+  }
+
+  // f<Kind>() for each block kind.
+  template <class F>
+  static void each_kind(F&& f) {
+    f.template operator()<B>();
+    (f.template operator()<Others>(), ...);
+  }
+  // f<Kind>(its layers) for the kind of that number, which check_config has made sure of.
+  template <class F>
+  decltype(auto) with_kind(std::uint32_t kind, F&& f) {
+    return at_kind<0, B, Others...>(layers_, kind, f);
+  }
+  template <class F>
+  decltype(auto) with_kind(std::uint32_t kind, F&& f) const {
+    return at_kind<0, B, Others...>(layers_, kind, f);
+  }
+  template <std::size_t Number, class Kind, class... Rest, class T, class F>
+  static decltype(auto) at_kind(T& layers, std::uint32_t kind, F& f) {
+    if constexpr (sizeof...(Rest) > 0)
+      if (kind != Number) return at_kind<Number + 1, Rest...>(layers, kind, f);
+    return f.template operator()<Kind>(std::get<Number>(layers));
   }
 
   // The first static size that the file contradicts.
   [[nodiscard]] static Expected<void> agrees(const Config& config) {
     const Sizes file = config.sizes();
+    for (const LayerConfig& layer : config.layers)
+      if (layer.kind >= kinds) return Error{ErrorCode::mismatch, concat("a layer of kind ", layer.kind, " of ", kinds)};
     const struct {
       std::string_view name;
       std::int32_t type, file;
@@ -177,10 +222,12 @@ class Decoder<S, Layers<B>, Q, D> {
   WeightSource source_;
   D device_;
   Arena arena_;
-  std::vector<RopeFrequencies> ropes_;
+  std::vector<RopeFrequencies> ropes_, far_ropes_;
   Linear<D> embedding_, head_;
-  std::vector<float> final_norm_;
-  std::vector<BlockWeights> layers_;
+  NormWeights final_norm_;
+  std::tuple<std::vector<typename B::template Weights<D>>, std::vector<typename Others::template Weights<D>>...> layers_;
+  AdapterTable<D> adapters_;
+  std::vector<std::size_t> places_;  // of each layer among those of its kind
 };
 
 }  // namespace nihao

@@ -2,19 +2,44 @@
 // error.
 #pragma once
 
-#include "../files/gguf.hpp"
 #include "check_config.hpp"
+#include "gguf_families.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace nihao {
+
+namespace detail {
+/// A tensor of one factor for each pair that turns. Errors: mismatch, malformed.
+[[nodiscard]] inline Expected<std::vector<float>> rope_factors(const TensorInfo& tensor, const Config& c) {
+  const std::string place = concat("tensor ", tensor.name);
+  std::vector<float> factors(c.rotated_width() / 2);
+  if (tensor.elements() != factors.size())
+    return Error{ErrorCode::mismatch, concat("it has ", tensor.elements(), " values for ", factors.size(), " pairs"), place};
+  dequantize_row(tensor.format, tensor.bytes, factors);
+  for (const float f : factors)
+    if (!(f > 0)) return Error{ErrorCode::malformed, "a factor is not positive", place};
+  return factors;
+}
+}  // namespace detail
 
 /// Reads the config of any family of models/families.hpp. Errors: missing, mismatch (a key's type), malformed, unsupported.
 [[nodiscard]] inline Expected<Config> config_from_gguf(const Gguf& gguf) {
   Config c;
   NIHAO_TRY(const std::string_view architecture, gguf.get<std::string_view>("general.architecture"));
   c.architecture = architecture;
-  const auto key = [&](std::string_view name) { return concat(architecture, ".", name); };
+  const detail::GgufFamily* family = nullptr;
+  for (const detail::GgufFamily& known : detail::gguf_families)
+    if (known.architecture == architecture) family = &known;
+  if (family == nullptr)
+    return Error{ErrorCode::unsupported, concat("unknown architecture \"", printable(architecture), "\""),
+                 "general.architecture"};
+  const detail::GgufKeys keys{gguf, architecture};
+  const auto key = [&](std::string_view name) { return keys.path(name); };
+  const auto reads = [&](std::string_view name) {
+    return std::find(family->reads.begin(), family->reads.end(), name) != family->reads.end();
+  };
 
   const auto refuse = [&](std::string_view name, auto value) {
     return Error{ErrorCode::unsupported, concat("it is ", value, ", which the ", architecture, " family here does not do"),
@@ -23,10 +48,12 @@ namespace nihao {
   for (const std::string_view name :
        {"attn_logit_softcapping", "final_logit_softcapping", "expert_count", "attention.scale", "attention.temperature_scale",
         "attention.clamp_kqv", "attention.max_alibi_bias", "rope.scaling.yarn_log_multiplier"}) {
+    if (reads(name)) continue;
     NIHAO_TRY(const double value, gguf.get_or<double>(key(name), 0.0));
     if (value != 0) return refuse(name, value);
   }
   for (const std::string_view name : {"logit_scale", "embedding_scale", "residual_scale", "rope.scaling.yarn_ext_factor"}) {
+    if (reads(name)) continue;
     NIHAO_TRY(const double value, gguf.get_or<double>(key(name), 1.0));
     if (value != 1) return refuse(name, value);
   }
@@ -41,15 +68,17 @@ namespace nihao {
   NIHAO_TRY(c.heads, gguf.get<std::uint32_t>(key("attention.head_count")));
   NIHAO_TRY(c.kv_heads, gguf.get_or<std::uint32_t>(key("attention.head_count_kv"), c.heads));
   NIHAO_TRY(c.context, gguf.get<std::uint32_t>(key("context_length")));
-  NIHAO_TRY(c.norm_eps, gguf.get<float>(key("attention.layer_norm_rms_epsilon")));
+  NIHAO_TRY(c.norm_eps, gguf.get<float>(key(family->eps)));
   if (c.heads == 0 || layers > 4096) return Error{ErrorCode::malformed, concat(c.heads, " heads in ", layers, " layers")};
   NIHAO_TRY(c.head_dim, gguf.get_or<std::uint32_t>(key("attention.key_length"), c.d_model / c.heads));
   NIHAO_TRY(const auto value_length, gguf.get_or<std::uint32_t>(key("attention.value_length"), c.head_dim));
-  if (value_length != c.head_dim)
+  if (value_length != c.head_dim && !reads("attention.value_length"))
     return Error{ErrorCode::unsupported, concat("values of ", value_length, " beside keys of ", c.head_dim),
                  key("attention.value_length")};
+  c.value_dim = value_length != c.head_dim ? value_length : 0;
   NIHAO_TRY(const auto rotated, gguf.get_or<std::uint32_t>(key("rope.dimension_count"), c.head_dim));
-  if (rotated != c.head_dim)
+  if (rotated != c.head_dim) c.rotated = rotated;
+  if (rotated != c.head_dim && !reads("rope.dimension_count"))
     return Error{ErrorCode::unsupported, concat("only ", rotated, " of ", c.head_dim, " values are rotated"),
                  key("rope.dimension_count")};
   const TensorInfo* embedding = gguf.tensors().find("token_embd.weight");
@@ -68,7 +97,7 @@ namespace nihao {
                    key("vocab_size")};
   }
   c.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
-  c.rope_style = architecture == "llama" ? RopeStyle::neighbours : RopeStyle::halves;
+  c.rope_style = family->rope;
   c.layers.resize(layers);
 
   // As llama.cpp reads it: files may state a factor alone, and mean linear scaling; older ones call it scale_linear.
@@ -97,30 +126,20 @@ namespace nihao {
   }
   c.ropes.push_back(rope);
   if (const TensorInfo* factors = gguf.tensors().find("rope_freqs.weight")) {
-    if (factors->elements() != c.head_dim / 2)
-      return Error{ErrorCode::mismatch, concat("it has ", factors->elements(), " values for ", c.head_dim / 2, " pairs"),
-                   "tensor rope_freqs.weight"};
-    c.rope_factors.resize(c.head_dim / 2);
-    dequantize_row(factors->format, factors->bytes, c.rope_factors);
-    for (const float f : c.rope_factors)
-      if (!(f > 0)) return Error{ErrorCode::malformed, "a factor is not positive", "tensor rope_freqs.weight"};
+    NIHAO_TRY(c.ropes[0].factors, detail::rope_factors(*factors, c));
+  }
+  const TensorInfo *near = gguf.tensors().find("rope_factors_short.weight"),
+                   *far = gguf.tensors().find("rope_factors_long.weight");
+  if (near != nullptr && far != nullptr) {
+    RopeParams& longrope = c.ropes[0];
+    longrope.scaling = RopeScaling::longrope;
+    NIHAO_TRY(longrope.factors, detail::rope_factors(*near, c));
+    NIHAO_TRY(longrope.far_factors, detail::rope_factors(*far, c));
+    NIHAO_TRY(longrope.original_context, gguf.get_or<double>(key("rope.scaling.original_context_length"), c.context));
+    NIHAO_TRY(longrope.attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 1.0));
   }
 
-  NIHAO_TRY(const auto window, gguf.get_or<std::uint32_t>(key("attention.sliding_window"), 0u));
-  if (architecture == "gemma3") {
-    c.embedding_scale = std::sqrt(static_cast<float>(c.d_model));
-    // The largest of the family scales by the width per head; its file does not say so, its depth does.
-    if (layers == 62) c.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.d_model) / c.heads));
-    RopeParams local;
-    NIHAO_TRY(local.base, gguf.get_or<double>(key("rope.freq_base_swa"), 10000.0));
-    c.ropes.push_back(local);
-    NIHAO_TRY(const auto pattern, gguf.get_or<std::uint32_t>(key("attention.sliding_window_pattern"), 6u));
-    if (pattern == 0) return Error{ErrorCode::malformed, "it is 0", key("attention.sliding_window_pattern")};
-    for (std::uint32_t i = 0; i < layers; ++i)
-      if ((i + 1) % pattern != 0) c.layers[i] = {window, 1};
-  } else {
-    for (LayerConfig& layer : c.layers) layer.window = window;
-  }
+  NIHAO_CHECK(family->read(keys, c));
   NIHAO_CHECK(check_config(c));
   return c;
 }

@@ -1,6 +1,7 @@
 // load() for a decoder type: comes with every family's header.
 #pragma once
 
+#include "adapter_file.hpp"
 #include "any_model.hpp"
 #include "gguf_config.hpp"
 #include "loader.hpp"
@@ -17,13 +18,17 @@ namespace detail {
 struct GgufModel {
   std::shared_ptr<const Gguf> file;
   Config config;
+  WeightSource weights;
   Cpu cpu;
-  [[nodiscard]] WeightSource weights() const { return {&file->tensors(), file, NameStyle::gguf}; }
 };
 [[nodiscard]] inline Expected<GgufModel> read_gguf(Gguf file, const LoadOptions& options) {
   NIHAO_TRY(Cpu cpu, Cpu::create(options.cpu));
   NIHAO_TRY(Config config, config_from_gguf(file));
-  return GgufModel{std::make_shared<const Gguf>(std::move(file)), std::move(config), std::move(cpu)};
+  config.mla.mode = options.mla;
+  const auto kept = std::make_shared<const Gguf>(std::move(file));
+  WeightSource weights{std::shared_ptr<const TensorFile>(kept, &kept->tensors()), NameStyle::gguf};
+  for (const std::string& path : options.adapters) { NIHAO_TRY(weights.adapters.emplace_back(), adapter_from_gguf(path)); }
+  return GgufModel{kept, std::move(config), std::move(weights), std::move(cpu)};
 }
 
 template <class D>  // load_impl.hpp; a template, so that a program of one family does not instantiate all
@@ -35,7 +40,7 @@ template <class M>
     return load_any_gguf<Cpu>(std::move(file), options);
   } else {
     NIHAO_TRY(GgufModel gguf, read_gguf(std::move(file), options));
-    return M::load(std::move(gguf.config), gguf.weights(), gguf.cpu, options.hooks);
+    return M::load(std::move(gguf.config), std::move(gguf.weights), gguf.cpu, options.hooks);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../files/safetensors.hpp"
+#include "hf_adapter.hpp"
 #include "hf_config.hpp"
 #include "load_family.hpp"
 
@@ -11,16 +12,6 @@
 namespace nihao {
 
 namespace detail {
-
-[[nodiscard]] inline Expected<Json> read_config_json(const std::string& path) {
-  constexpr std::size_t most = std::size_t{16} << 20;
-  NIHAO_TRY(const MappedFile file, MappedFile::open(path));
-  if (file.bytes().size() > most)
-    return Error{ErrorCode::limit, concat("a configuration of ", file.bytes().size(), " bytes, the limit is ", most), path};
-  auto json = parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, 32);
-  if (!json) return std::move(json).error().in(path);
-  return json;
-}
 
 /// Whether the file's tensors and what its config says of the head go together: transformers would make up a head that is not
 /// there, and ignore one that a tied model has too.
@@ -54,7 +45,9 @@ template <class M = AnyModel>
   NIHAO_TRY(auto file, Safetensors::open(folder));
   const auto tensors = std::make_shared<const TensorFile>(std::move(file).take_tensors());
   if (auto head = detail::check_head(*tensors, hf->tied); !head) return std::move(head).error().in(folder);
-  WeightSource source{tensors.get(), tensors, NameStyle::hugging_face, hf->norm_offset};
+  hf->config.mla.mode = options.mla;
+  WeightSource source{tensors, NameStyle::hugging_face, hf->norm_offset};
+  for (const std::string& path : options.adapters) { NIHAO_TRY(source.adapters.emplace_back(), adapter_from_hf(path)); }
   auto model = [&]() -> Expected<M> {
     if constexpr (std::is_same_v<M, AnyModel>)
       return load_family<Cpu>(std::move(hf->config), std::move(source), cpu, options.hooks, {}, "model_type");

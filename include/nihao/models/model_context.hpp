@@ -17,6 +17,7 @@ struct ContextOptions {
   std::size_t sequences = 1;
   std::size_t chunk = 512;  ///< most tokens in a step; longer prompts are cut
   KvType kv = KvType::f16;
+  std::uint32_t adapter = no_adapter;  ///< of the sequences that do not name one
 };
 
 /// An observer behind one pointer, for callers that do not know the model's type.
@@ -66,6 +67,7 @@ class ModelContext {
   [[nodiscard]] KvCache& cache() noexcept { return cache_; }
   [[nodiscard]] const KvCache& cache() const noexcept { return cache_; }
   [[nodiscard]] std::size_t chunk() const noexcept { return chunk_; }
+  [[nodiscard]] std::uint32_t adapter() const noexcept { return adapter_; }
 
  protected:
   ModelContext() = default;
@@ -75,6 +77,7 @@ class ModelContext {
   KvCache cache_;
   Plan plan_;
   std::size_t chunk_ = 0;
+  std::uint32_t adapter_ = no_adapter;
 };
 
 }  // namespace nihao

@@ -75,10 +75,11 @@ namespace detail {
   return 8.0 * static_cast<double>(info.block_bytes) / static_cast<double>(info.block_size);
 }
 /// The format that takes the most bits below `bits` a weight, if one is noticeably smaller and has blocks of at most `block`
-/// values.
+/// values. Formats of fewer than 4.5 bits are not proposed: what they lose is seen.
 [[nodiscard]] inline std::optional<FormatId> next_smaller(double bits, std::size_t block) {
   std::optional<FormatId> best;
-  for (const FormatId id : all_formats)
+  for (const FormatId id : {FormatId::F16, FormatId::Q8_0, FormatId::Q6_K, FormatId::Q5_1, FormatId::Q5_0, FormatId::Q5_K,
+                            FormatId::Q4_1, FormatId::Q4_0, FormatId::Q4_K})
     if (format_info(id).block_size <= block && bits_of(id) < 0.97 * bits && (!best || bits_of(id) >= bits_of(*best))) best = id;
   return best;
 }
@@ -114,7 +115,7 @@ struct Diagnosis {
     const std::string more = concat(facts.prompt ? "more tokens of the prompt" : "more sequences", " in a step: from ", enough,
                                     " rows on (", rounded(rows_of_call()), " now) the operations take as long as the bytes");
     const auto smaller = next_smaller(bits(), facts.block);
-    if (!smaller) return concat(more, "; no format has fewer than these ", rounded(bits()), " bits a weight");
+    if (!smaller) return concat(more, "; formats of fewer than these ", rounded(bits()), " bits a weight lose much");
     return concat("fewer bytes a weight (", format_info(*smaller).name, " has ", rounded(bits_of(*smaller)), " bits, these have ",
                   rounded(bits()), ": ", percent(1 - bits_of(*smaller) / bits()), " less to read), or ", more);
   }

@@ -139,6 +139,11 @@ NIHAO_ALWAYS_INLINE u8x64 bit_or(u8x64 a, u8x64 b) noexcept { return {_mm256_or_
 NIHAO_ALWAYS_INLINE u8x64 bit_xor(u8x64 a, u8x64 b) noexcept {
   return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
 }
+// table[i] for every byte i of `index`, which is below 16.
+NIHAO_ALWAYS_INLINE u8x64 lookup(const std::uint8_t (&table)[16], u8x64 index) noexcept {
+  const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm256_shuffle_epi8(t, index.lo), _mm256_shuffle_epi8(t, index.hi)};
+}
 // Shifts of 16-bit pairs: bits cross from one byte to its neighbour, so the caller masks them off.
 template <int N>
 NIHAO_ALWAYS_INLINE u8x64 shl16(u8x64 a) noexcept {

@@ -112,6 +112,11 @@ NIHAO_ALWAYS_INLINE u8x64 set1_u8(int x) noexcept { return {_mm512_set1_epi8(sta
 NIHAO_ALWAYS_INLINE u8x64 bit_and(u8x64 a, u8x64 b) noexcept { return {_mm512_and_si512(a.v, b.v)}; }
 NIHAO_ALWAYS_INLINE u8x64 bit_or(u8x64 a, u8x64 b) noexcept { return {_mm512_or_si512(a.v, b.v)}; }
 NIHAO_ALWAYS_INLINE u8x64 bit_xor(u8x64 a, u8x64 b) noexcept { return {_mm512_xor_si512(a.v, b.v)}; }
+// table[i] for every byte i of `index`, which is below 16.
+NIHAO_ALWAYS_INLINE u8x64 lookup(const std::uint8_t (&table)[16], u8x64 index) noexcept {
+  return {_mm512_shuffle_epi8(_mm512_maskz_broadcast_i32x4(every, _mm_loadu_si128(reinterpret_cast<const __m128i*>(table))),
+                              index.v)};
+}
 // Shifts of 16-bit pairs: bits cross from one byte to its neighbour, so the caller masks them off.
 template <int N>
 NIHAO_ALWAYS_INLINE u8x64 shl16(u8x64 a) noexcept {

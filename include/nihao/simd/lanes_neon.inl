@@ -143,6 +143,11 @@ NIHAO_ALWAYS_INLINE u8x64 set1_u8(int x) noexcept {
 NIHAO_ALWAYS_INLINE u8x64 bit_and(u8x64 a, u8x64 b) noexcept { return NIHAO_FOUR_OF_TWO(vandq_u8, a, b); }
 NIHAO_ALWAYS_INLINE u8x64 bit_or(u8x64 a, u8x64 b) noexcept { return NIHAO_FOUR_OF_TWO(vorrq_u8, a, b); }
 NIHAO_ALWAYS_INLINE u8x64 bit_xor(u8x64 a, u8x64 b) noexcept { return NIHAO_FOUR_OF_TWO(veorq_u8, a, b); }
+// table[i] for every byte i of `index`, which is below 16.
+NIHAO_ALWAYS_INLINE u8x64 lookup(const std::uint8_t (&table)[16], u8x64 index) noexcept {
+  const uint8x16_t t = vld1q_u8(table);
+  return {vqtbl1q_u8(t, index.v0), vqtbl1q_u8(t, index.v1), vqtbl1q_u8(t, index.v2), vqtbl1q_u8(t, index.v3)};
+}
 // Shifts of 16-bit pairs: bits cross from one byte to its neighbour, so the caller masks them off.
 template <int N>
 NIHAO_ALWAYS_INLINE uint8x16_t shl16(uint8x16_t a) noexcept {

@@ -197,6 +197,10 @@ inline void store_u8(std::uint8_t* p, const u8x64& a) noexcept { std::memcpy(p, 
 NIHAO_NOINLINE inline u8x64 set1_u8(int x) noexcept {
   return each_byte([&](int) { return x; });
 }
+// table[i] for every byte i of `index`, which is below 16.
+NIHAO_NOINLINE inline u8x64 lookup(const std::uint8_t (&table)[16], const u8x64& index) noexcept {
+  return each_byte([&](int i) { return table[index.v[i]]; });
+}
 NIHAO_NOINLINE inline u8x64 bit_and(const u8x64& a, const u8x64& b) noexcept {
   return each_byte([&](int i) { return a.v[i] & b.v[i]; });
 }

@@ -30,7 +30,7 @@ struct HeadCut {
 };
 [[nodiscard]] inline HeadCut head_cut(std::string_view name, const Config& config) noexcept {
   if (name == "q_before_rope" || name == "q_after_rope") return {config.heads, 1, true};
-  if (name == "k_before_rope" || name == "k_after_rope") return {config.kv_heads, 1, true};
+  if (name == "k_before_rope" || name == "k_after_rope") return {config.mla.kv_rank > 0 ? 1 : config.kv_heads, 1, true};
   if (name == "attn_probs" || name == "attn_tiles") return {1, config.heads, true};
   return {};
 }

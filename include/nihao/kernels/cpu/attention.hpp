@@ -35,17 +35,17 @@ struct AttentionRows {
   std::size_t first, count;  ///< rows [first, first + count), count <= attention_rows
 };
 
-/// Floats that one worker needs.
-[[nodiscard]] constexpr std::size_t attention_scratch(std::size_t head_dim) noexcept {
-  const std::size_t padded = round_up<std::size_t>(head_dim, 16);
-  return 2 * attention_tile * padded           // one tile of K and V
-         + 8 * attention_tile                  // scores of eight rows
-         + attention_rows * (3 * padded + 4);  // scaled queries, sums of this split and of all, their maxima and totals
+/// Floats that one worker needs, for keys and values of such widths.
+[[nodiscard]] constexpr std::size_t attention_scratch(std::size_t key_width, std::size_t value_width) noexcept {
+  const std::size_t k = round_up<std::size_t>(key_width, 16), v = round_up<std::size_t>(value_width, 16);
+  return attention_tile * (k + v)             // one tile of K and V
+         + 8 * attention_tile                 // scores of eight rows
+         + attention_rows * (k + 2 * v + 4);  // scaled queries, sums of this split and of all, their maxima and totals
 }
 
-/// What one split gives for one row: sum[head_dim padded to 16], then maximum and total.
-[[nodiscard]] constexpr std::size_t attention_partial(std::size_t head_dim) noexcept {
-  return round_up<std::size_t>(head_dim, 16) + 16;
+/// What one split gives for one row: sum[value width padded to 16], then maximum and total.
+[[nodiscard]] constexpr std::size_t attention_partial(std::size_t value_width) noexcept {
+  return round_up<std::size_t>(value_width, 16) + 16;
 }
 
 }  // namespace nihao
@@ -63,7 +63,7 @@ inline void attention_tiles(Isa isa, const AttentionShape& shape, const KvView& 
   const std::size_t count = static_cast<std::size_t>(position) / attention_tile + 1, group = shape.heads / shape.kv_heads;
   NIHAO_ASSERT(tiles.size() == count * shape.heads && q.size() == std::size_t{shape.heads} * shape.head_dim);
   std::fill(tiles.begin(), tiles.end(), AttentionTile{});
-  std::vector<float> scratch(attention_scratch(shape.head_dim));
+  std::vector<float> scratch(attention_scratch(shape.head_dim, shape.value_width()));
   for (std::size_t head = 0; head < shape.kv_heads; ++head)
     for (std::size_t first = 0; first < group; first += attention_rows) {
       const AttentionRows rows{

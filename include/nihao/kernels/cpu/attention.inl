@@ -12,17 +12,17 @@ NIHAO_ALWAYS_INLINE void widen(const void* from, std::size_t n, float* to) noexc
 }
 
 // Keys of one block: [d][16] floats.
-inline void expand_keys(const KvLayout& layout, const std::byte* part, float* to) noexcept {
-  const std::size_t n = layout.head_dim * kv_block;
-  switch (layout.type) {
+inline void expand_keys(const KvPart& kind, const std::byte* part, float* to) noexcept {
+  const std::size_t n = kind.width * kv_block;
+  switch (kind.type) {
     case KvType::f32: return widen<float>(part, n, to);
     case KvType::f16: return widen<f16>(part, n, to);
     case KvType::bf16: return widen<bf16>(part, n, to);
     case KvType::q8_0: break;
   }
   const f16* scales = reinterpret_cast<const f16*>(part);
-  const std::int8_t* codes = reinterpret_cast<const std::int8_t*>(part + layout.scales() * kv_block * 2);
-  for (std::size_t i = 0; i < layout.head_dim; ++i) store(to + i * 16, mul(load(scales + i / 32 * 16), load(codes + i * 16)));
+  const std::int8_t* codes = reinterpret_cast<const std::int8_t*>(part + kind.scales() * kv_block * 2);
+  for (std::size_t i = 0; i < kind.width; ++i) store(to + i * 16, mul(load(scales + i / 32 * 16), load(codes + i * 16)));
 }
 
 // Values of one block: [16][padded] floats. Padding is left as it is: no lane of it is ever stored.
@@ -33,24 +33,30 @@ NIHAO_ALWAYS_INLINE void expand_value_rows(const std::byte* part, std::size_t d,
   for (std::size_t p = 0; p < kv_block; ++p)
     for (std::size_t i = 0; i < d; ++i) to[p * padded + i] = to_float(from[p * d + i]);
 }
-inline void expand_values(const KvLayout& layout, const std::byte* part, std::size_t padded, float* to) noexcept {
-  const std::size_t d = layout.head_dim;
-  switch (layout.type) {
+inline void expand_values(const KvPart& kind, const std::byte* part, std::size_t padded, float* to) noexcept {
+  const std::size_t d = kind.width;
+  switch (kind.type) {
     case KvType::f32: return expand_value_rows<float>(part, d, padded, to);
     case KvType::f16: return expand_value_rows<f16>(part, d, padded, to);
     case KvType::bf16: return expand_value_rows<bf16>(part, d, padded, to);
     case KvType::q8_0: break;
   }
   const f16* scales = reinterpret_cast<const f16*>(part);
-  const std::int8_t* codes = reinterpret_cast<const std::int8_t*>(part + layout.scales() * kv_block * 2);
+  const std::int8_t* codes = reinterpret_cast<const std::int8_t*>(part + kind.scales() * kv_block * 2);
   for (std::size_t p = 0; p < kv_block; ++p)
-    for (std::size_t g = 0; g < layout.scales(); ++g) {
+    for (std::size_t g = 0; g < kind.scales(); ++g) {
       const float scale = to_float(scales[g * kv_block + p]);
       std::size_t i = g * 32;
       const std::size_t end = i + 32 < d ? i + 32 : d;
       for (; i + 16 <= end; i += 16) store(to + p * padded + i, mul(set1(scale), load(codes + p * d + i)));
       for (; i < end; ++i) to[p * padded + i] = scale * static_cast<float>(codes[p * d + i]);
     }
+}
+
+// The same from expanded keys, whose first values they are.
+inline void values_of_keys(const float* keys, std::size_t d, std::size_t padded, float* to) noexcept {
+  for (std::size_t i = 0; i < d; ++i)
+    for (std::size_t p = 0; p < kv_block; ++p) to[p * padded + i] = keys[i * kv_block + p];
 }
 
 // --- a tile of 64 positions: where its keys and values come from --------------------------------------------------------------
@@ -64,13 +70,14 @@ struct ExpandedTile {
   NIHAO_ALWAYS_INLINE f32x16 value(std::size_t p, std::size_t i) const noexcept { return load(values + p * padded + i); }
 };
 
-// As the cache has them, for few query rows: each value is read once. d is a multiple of 16. What is read asks for the same of
-// the next tile: a block is a page or two, too short for the processor to see a stream.
+// As the cache has them, for few query rows: each value is read once. Widths are multiples of 16. What is read asks for the same
+// of the next tile: a block is a page or two, too short for the processor to see a stream.
 struct StoredBlocks {
   const std::byte *keys[attention_tile / kv_block], *next[attention_tile / kv_block];
-  std::size_t part_bytes, d;  // of the keys, after which the values come
+  std::size_t key_bytes;  // after which the values come
+  std::size_t d, value_width;
 
-  NIHAO_ALWAYS_INLINE const std::byte* values(std::size_t p) const noexcept { return keys[p / kv_block] + part_bytes; }
+  NIHAO_ALWAYS_INLINE const std::byte* values(std::size_t p) const noexcept { return keys[p / kv_block] + key_bytes; }
   NIHAO_ALWAYS_INLINE void ask(std::size_t b, const void* read) const noexcept {
     __builtin_prefetch(next[b] + (static_cast<const std::byte*>(read) - keys[b]), 0, 2);
   }
@@ -83,23 +90,23 @@ struct StoredTile : StoredBlocks {
     return load(from);
   }
   NIHAO_ALWAYS_INLINE f32x16 value(std::size_t p, std::size_t i) const noexcept {
-    const T* from = reinterpret_cast<const T*>(values(p)) + p % kv_block * d + i;
+    const T* from = reinterpret_cast<const T*>(values(p)) + p % kv_block * value_width + i;
     ask(p / kv_block, from);
     return load(from);
   }
 };
 template <>
 struct StoredTile<std::int8_t> : StoredBlocks {  // q8_0
-  NIHAO_ALWAYS_INLINE const std::int8_t* codes(const std::byte* part) const noexcept {
-    return reinterpret_cast<const std::int8_t*>(part + (d + 31) / 32 * kv_block * sizeof(f16));
+  NIHAO_ALWAYS_INLINE static const std::int8_t* codes(const std::byte* part, std::size_t width) noexcept {
+    return reinterpret_cast<const std::int8_t*>(part + (width + 31) / 32 * kv_block * sizeof(f16));
   }
   NIHAO_ALWAYS_INLINE f32x16 key(std::size_t b, std::size_t i) const noexcept {
-    const std::int8_t* from = codes(keys[b]) + i * 16;
+    const std::int8_t* from = codes(keys[b], d) + i * 16;
     ask(b, from);
     return mul(load(reinterpret_cast<const f16*>(keys[b]) + i / 32 * 16), load(from));
   }
   NIHAO_ALWAYS_INLINE f32x16 value(std::size_t p, std::size_t i) const noexcept {
-    const std::int8_t* from = codes(values(p)) + p % kv_block * d + i;
+    const std::int8_t* from = codes(values(p), value_width) + p % kv_block * value_width + i;
     ask(p / kv_block, from);
     return mul(set1(to_float(reinterpret_cast<const f16*>(values(p))[i / 32 * kv_block + p % kv_block])), load(from));
   }
@@ -117,21 +124,24 @@ inline constexpr int vectors_at_once = most_sums / R < 1   ? 1
 
 // Where a worker keeps what it needs for up to attention_rows query rows.
 struct AttentionState {
+  std::size_t q_stride, padded;           // widths of queries and of sums, padded to whole vectors
   float *keys, *values;                   // one expanded tile: [4][d][16], [64][padded]
   float* scores;                          // [8][64]
-  float* q;                               // [rows][padded] scaled queries
+  float* q;                               // [rows][q_stride] scaled queries
   float *sum, *most, *total;              // of this split: [rows][padded], [rows], [rows]
   float *all_sum, *all_most, *all_total;  // of all splits
   AttentionTile* tiles = nullptr;         // [rows][tile_stride]: where this tile's entry goes, or nobody watches
   std::size_t tile_stride = 0;
 
-  // scratch: attention_scratch(head_dim) floats.
-  AttentionState(float* scratch, std::size_t padded) noexcept
-      : keys(scratch),
-        values(keys + attention_tile * padded),
+  // scratch: attention_scratch() floats.
+  AttentionState(float* scratch, const AttentionShape& shape) noexcept
+      : q_stride((shape.head_dim + 15) / 16 * 16),
+        padded((shape.value_width() + 15) / 16 * 16),
+        keys(scratch),
+        values(keys + attention_tile * q_stride),
         scores(values + attention_tile * padded),
         q(scores + 8 * attention_tile),
-        sum(q + attention_rows * padded),
+        sum(q + attention_rows * q_stride),
         most(sum + 2 * attention_rows * padded),
         total(most + attention_rows),
         all_sum(sum + attention_rows * padded),
@@ -238,19 +248,30 @@ NIHAO_ALWAYS_INLINE void add_values(const Tile& tile, std::size_t i, const float
   }
 }
 
+// Scores of one row's tile become cap * tanh(score / cap), tanh(x) being 1 - 2 / (e^(2 x) + 1).
+NIHAO_ALWAYS_INLINE void cap_scores(float* score, float cap) noexcept {
+  const f32x16 one = set1(1.0f), two = set1(2.0f), by = set1(2.0f / cap), most = set1(cap);
+  for (std::size_t p = 0; p < attention_tile; p += 16) {
+    const f32x16 tanh = sub(one, div(two, add(exp(mul(load(score + p), by)), one)));
+    store(score + p, mul(most, tanh));
+  }
+}
+
 template <int R, class Tile>
-NIHAO_NOINLINE void attention_step(const Tile& tile, std::size_t padded, const AttentionState& s, std::size_t row,
+NIHAO_NOINLINE void attention_step(const Tile& tile, float softcap, const AttentionState& s, std::size_t row,
                                    Visible<R>& seen) noexcept {
+  const std::size_t padded = s.padded;
   float* scores = s.scores;
   constexpr auto positions = static_cast<std::int32_t>(attention_tile);
   constexpr int at_once = vectors_at_once<R>;
   seen.find();
   for (std::size_t b = 0; b < static_cast<std::size_t>(seen.end + 15) / 16; b += at_once)
-    score_blocks<R, at_once>(tile, b, s.q + row * padded, padded, scores);
+    score_blocks<R, at_once>(tile, b, s.q + row * s.q_stride, s.q_stride, scores);
   float shrink[R];
   for (int r = 0; r < R; ++r) {
     float* score = scores + static_cast<std::size_t>(r) * attention_tile;
     const std::size_t at = row + static_cast<std::size_t>(r);
+    if (softcap > 0) cap_scores(score, softcap);
     for (std::int32_t p = 0; p < seen.low[r]; ++p) score[p] = -INFINITY;
     for (std::int32_t p = seen.high[r]; p < positions; ++p) score[p] = -INFINITY;
     const f32x16 a = load(score), b = load(score + 16), c = load(score + 32), e = load(score + 48);
@@ -280,29 +301,29 @@ NIHAO_NOINLINE void attention_step(const Tile& tile, std::size_t padded, const A
 // All rows of `rows` with one tile that starts at position `start`.
 template <int R, class Tile>
 NIHAO_ALWAYS_INLINE void rows_step(const Tile& tile, const AttentionShape& shape, const AttentionRows& rows, std::int64_t start,
-                                   std::size_t padded, const AttentionState& s, std::size_t row) noexcept {
+                                   const AttentionState& s, std::size_t row) noexcept {
   Visible<R> seen;
   for (std::size_t r = 0; r < R; ++r) {
     const std::int64_t p = rows.position[(rows.first + row + r) / rows.group];
-    const std::int64_t from = first_visible(p, shape.window) - start, to = p + 1 - start;
+    const std::int64_t from = shape.first_visible(p) - start, to = p + 1 - start;
     seen.low[r] = static_cast<std::int32_t>(from < 0 ? 0 : from > 64 ? 64 : from);
     seen.high[r] = static_cast<std::int32_t>(to < 0 ? 0 : to > 64 ? 64 : to);
   }
-  attention_step<R>(tile, padded, s, row, seen);
+  attention_step<R>(tile, shape.softcap, s, row, seen);
 }
 template <class Tile>
 NIHAO_ALWAYS_INLINE void all_rows_step(const Tile& tile, const AttentionShape& shape, const AttentionRows& rows,
-                                       std::int64_t start, std::size_t padded, const AttentionState& s) noexcept {
+                                       std::int64_t start, const AttentionState& s) noexcept {
   std::size_t r = 0;
   if constexpr (most_rows >= 8)
-    for (; r + 8 <= rows.count; r += 8) rows_step<8>(tile, shape, rows, start, padded, s, r);
+    for (; r + 8 <= rows.count; r += 8) rows_step<8>(tile, shape, rows, start, s, r);
   if constexpr (most_rows >= 4)
-    for (; r + 4 <= rows.count; r += 4) rows_step<4>(tile, shape, rows, start, padded, s, r);
+    for (; r + 4 <= rows.count; r += 4) rows_step<4>(tile, shape, rows, start, s, r);
   if constexpr (!std::is_same_v<Tile, ExpandedTile>) {  // whose rows are many: a few single ones weigh little
-    if (r + 3 <= rows.count) rows_step<3>(tile, shape, rows, start, padded, s, r), r += 3;
-    if (r + 2 <= rows.count) rows_step<2>(tile, shape, rows, start, padded, s, r), r += 2;
+    if (r + 3 <= rows.count) rows_step<3>(tile, shape, rows, start, s, r), r += 3;
+    if (r + 2 <= rows.count) rows_step<2>(tile, shape, rows, start, s, r), r += 2;
   }
-  for (; r < rows.count; ++r) rows_step<1>(tile, shape, rows, start, padded, s, r);
+  for (; r < rows.count; ++r) rows_step<1>(tile, shape, rows, start, s, r);
 }
 
 // --- splits ------------------------------------------------------------------------------------------------------------------
@@ -310,17 +331,17 @@ NIHAO_ALWAYS_INLINE void all_rows_step(const Tile& tile, const AttentionShape& s
 // One split for `rows`; the state is set, not added to. Tiles that are watched start at position 0.
 inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
                                  AttentionState s) noexcept {
-  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
+  const std::size_t d = shape.head_dim, padded = s.padded;
   for (std::size_t r = 0; r < rows.count; ++r) s.most[r] = -INFINITY, s.total[r] = 0;
   for (std::size_t i = 0; i < rows.count * padded; i += 16) store(s.sum + i, zero());
-  const std::int64_t earliest = first_visible(rows.position[rows.first / rows.group], shape.window);
+  const std::int64_t earliest = shape.first_visible(rows.position[rows.first / rows.group]);
   const std::int64_t latest = rows.position[(rows.first + rows.count - 1) / rows.group];
   if (s.tiles != nullptr) s.tiles += split * (attention_split / attention_tile);
   for (std::size_t t = 0; t < attention_split / attention_tile; ++t, s.tiles += s.tiles != nullptr ? 1 : 0) {
     const auto start = static_cast<std::int64_t>(split * attention_split + t * attention_tile);
     if (start > latest) break;
     if (start + static_cast<std::int64_t>(attention_tile) <= earliest) continue;
-    StoredBlocks stored{{}, {}, kv.layout.part_bytes(), d};
+    StoredBlocks stored{{}, {}, kv.layout.key().bytes(), d, shape.value_width()};
     const std::size_t first_block = static_cast<std::size_t>(start) / kv_block,
                       last_block = static_cast<std::size_t>(latest) / kv_block;
     const auto block = [&](std::size_t b) {  // what lies beyond the last is not looked at
@@ -329,29 +350,31 @@ inline void attention_split_rows(const AttentionShape& shape, const KvView& kv, 
     for (std::size_t b = 0; b < attention_tile / kv_block; ++b)
       stored.keys[b] = block(b), stored.next[b] = block(b + attention_tile / kv_block);
     if constexpr (most_rows > 1)
-      if (rows.count <= few_attention_rows && d % 16 == 0) {
+      if (rows.count <= few_attention_rows && d % 16 == 0 && shape.value_width() % 16 == 0 && !kv.layout.values_in_keys) {
         switch (kv.layout.type) {
-          case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, padded, s); break;
-          case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, padded, s); break;
-          case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, padded, s); break;
-          case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, padded, s); break;
+          case KvType::f32: all_rows_step(StoredTile<float>{stored}, shape, rows, start, s); break;
+          case KvType::f16: all_rows_step(StoredTile<f16>{stored}, shape, rows, start, s); break;
+          case KvType::bf16: all_rows_step(StoredTile<bf16>{stored}, shape, rows, start, s); break;
+          case KvType::q8_0: all_rows_step(StoredTile<std::int8_t>{stored}, shape, rows, start, s); break;
         }
         continue;
       }
     for (std::size_t b = 0; b < attention_tile / kv_block && first_block + b <= last_block; ++b) {
-      expand_keys(kv.layout, stored.keys[b], s.keys + b * 16 * d);
-      expand_values(kv.layout, stored.values(b * kv_block), padded, s.values + b * 16 * padded);
+      float *const keys = s.keys + b * 16 * d, *const values = s.values + b * 16 * padded;
+      expand_keys(kv.layout.key(), stored.keys[b], keys);
+      if (kv.layout.values_in_keys) values_of_keys(keys, shape.value_width(), padded, values);
+      else expand_values(kv.layout.value(), stored.values(b * kv_block), padded, values);
     }
-    all_rows_step(ExpandedTile{s.keys, s.values, d, padded}, shape, rows, start, padded, s);
+    all_rows_step(ExpandedTile{s.keys, s.values, d, padded}, shape, rows, start, s);
   }
 }
 
-inline void scale_queries(const AttentionShape& shape, const AttentionRows& rows, float* q) noexcept {
-  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
+inline void scale_queries(const AttentionShape& shape, const AttentionRows& rows, const AttentionState& s) noexcept {
+  const std::size_t d = shape.head_dim;
   for (std::size_t r = 0; r < rows.count; ++r) {
     const std::size_t row = rows.first + r;
     const float* from = rows.q + row / rows.group * rows.q_stride + (rows.kv_head * rows.group + row % rows.group) * d;
-    for (std::size_t i = 0; i < d; ++i) q[r * padded + i] = from[i] * shape.scale;
+    for (std::size_t i = 0; i < d; ++i) s.q[r * s.q_stride + i] = from[i] * shape.scale;
   }
 }
 
@@ -370,10 +393,20 @@ inline void merge_split(float* sum, float& most, float& total, const float* spli
   most = top;
 }
 
-inline void write_row(const AttentionShape& shape, const AttentionRows& rows, std::size_t r, const float* sum,
+// The row's output. A sink is a split of its own, the last: it has a total, and no values.
+inline void write_row(const AttentionShape& shape, const AttentionRows& rows, std::size_t r, float* sum, float most,
                       float total) noexcept {
-  const std::size_t d = shape.head_dim, row = rows.first + r;
-  float* out = rows.out + row / rows.group * rows.out_stride + (rows.kv_head * rows.group + row % rows.group) * d;
+  const std::size_t d = shape.value_width(), row = rows.first + r, head = rows.kv_head * rows.group + row % rows.group;
+  float* out = rows.out + row / rows.group * rows.out_stride + head * d;
+  if (shape.sinks != nullptr) {
+    const float sink = shape.sinks[head], top = most > sink ? most : sink;
+    float factors[16];
+    store(factors, exp(set1(most - top)));
+    const float factor = most == top ? 1.0f : factors[0];
+    store(factors, exp(set1(sink - top)));
+    total = std::fma(total, factor, sink == top ? 1.0f : factors[0]);
+    for (std::size_t i = 0; i < (d + 15) / 16 * 16; i += 16) store(sum + i, mul(load(sum + i), set1(factor)));
+  }
   const f32x16 divisor = set1(total);
   for (std::size_t i = 0; i < d; i += 16) {
     const int n = d - i < 16 ? static_cast<int>(d - i) : 16;
@@ -381,12 +414,12 @@ inline void write_row(const AttentionShape& shape, const AttentionRows& rows, st
   }
 }
 
-/// All splits of `rows`, in order. scratch: attention_scratch(head_dim) floats.
+/// All splits of `rows`, in order. scratch: attention_scratch() floats.
 inline void attention(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, float* scratch) noexcept {
-  const std::size_t padded = (shape.head_dim + 15) / 16 * 16;
-  const AttentionState s(scratch, padded);
-  scale_queries(shape, rows, s.q);
-  const auto earliest = static_cast<std::size_t>(first_visible(rows.position[rows.first / rows.group], shape.window));
+  const AttentionState s(scratch, shape);
+  const std::size_t padded = s.padded;
+  scale_queries(shape, rows, s);
+  const auto earliest = static_cast<std::size_t>(shape.first_visible(rows.position[rows.first / rows.group]));
   const auto latest = static_cast<std::size_t>(rows.position[(rows.first + rows.count - 1) / rows.group]);
   for (std::size_t r = 0; r < rows.count; ++r) s.all_total[r] = 0;
   for (std::size_t split = earliest / attention_split; split <= latest / attention_split; ++split) {
@@ -402,30 +435,29 @@ inline void attention(const AttentionShape& shape, const KvView& kv, const Atten
       }
     }
   }
-  for (std::size_t r = 0; r < rows.count; ++r) write_row(shape, rows, r, s.all_sum + r * padded, s.all_total[r]);
+  for (std::size_t r = 0; r < rows.count; ++r) write_row(shape, rows, r, s.all_sum + r * padded, s.all_most[r], s.all_total[r]);
 }
 
 /// What the softmax of `rows` is after each tile: tiles[row][stride], from position 0 on. Entries of tiles that a row does not
 /// see are left as they are. scratch: attention_scratch(head_dim) floats.
 inline void attention_watch(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, AttentionTile* tiles,
                             std::size_t stride, float* scratch) noexcept {
-  const std::size_t padded = (shape.head_dim + 15) / 16 * 16;
-  AttentionState s(scratch, padded);
+  AttentionState s(scratch, shape);
   s.tiles = tiles, s.tile_stride = stride;
-  scale_queries(shape, rows, s.q);
+  scale_queries(shape, rows, s);
   const auto latest = static_cast<std::size_t>(rows.position[(rows.first + rows.count - 1) / rows.group]);
   for (std::size_t split = 0; split <= latest / attention_split; ++split) attention_split_rows(shape, kv, rows, split, s);
 }
 
-/// One split of `rows` to partial[row][attention_partial(head_dim)], for a later attention_merge.
+/// One split of `rows` to partial[row][attention_partial()], for a later attention_merge.
 inline void attention_one_split(const AttentionShape& shape, const KvView& kv, const AttentionRows& rows, std::size_t split,
                                 float* partial, float* scratch) noexcept {
-  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16;
-  const AttentionState s(scratch, padded);
-  scale_queries(shape, rows, s.q);
+  const AttentionState s(scratch, shape);
+  const std::size_t padded = s.padded;
+  scale_queries(shape, rows, s);
   attention_split_rows(shape, kv, rows, split, s);
   for (std::size_t r = 0; r < rows.count; ++r) {
-    float* to = partial + r * attention_partial(d);
+    float* to = partial + r * attention_partial(shape.value_width());
     for (std::size_t i = 0; i < padded; i += 16) store(to + i, load(s.sum + r * padded + i));
     to[padded] = s.most[r], to[padded + 1] = s.total[r];
   }
@@ -433,7 +465,7 @@ inline void attention_one_split(const AttentionShape& shape, const KvView& kv, c
 
 /// Merges `splits` partial results, [split][rows][attention_partial], in order, and writes the rows. The first is overwritten.
 inline void attention_merge(const AttentionShape& shape, const AttentionRows& rows, std::size_t splits, float* partial) noexcept {
-  const std::size_t d = shape.head_dim, padded = (d + 15) / 16 * 16, size = attention_partial(d);
+  const std::size_t size = attention_partial(shape.value_width()), padded = size - 16;
   for (std::size_t r = 0; r < rows.count; ++r) {
     float* all = nullptr;
     for (std::size_t split = 0; split < splits; ++split) {
@@ -442,18 +474,18 @@ inline void attention_merge(const AttentionShape& shape, const AttentionRows& ro
       if (all == nullptr) all = part;
       else merge_split(all, all[padded], all[padded + 1], part, part[padded], part[padded + 1], padded);
     }
-    write_row(shape, rows, r, all, all[padded + 1]);
+    write_row(shape, rows, r, all, all[padded], all[padded + 1]);
   }
 }
 
 // --- storing keys and values -------------------------------------------------------------------------------------------------
 
-// One position of one head into its block: x is [head_dim], `part` the keys or the values, `step` and `at` say where value i goes
+// One position of one head into its block: x is [width], `part` the keys or the values, `step` and `at` say where value i goes
 // (at + i * step).
-inline void store_part(const KvLayout& layout, std::byte* part, const float* x, std::size_t at, std::size_t step,
+inline void store_part(const KvPart& kind, std::byte* part, const float* x, std::size_t at, std::size_t step,
                        std::size_t p) noexcept {
-  const std::size_t d = layout.head_dim;
-  switch (layout.type) {
+  const std::size_t d = kind.width;
+  switch (kind.type) {
     case KvType::f32:
       for (std::size_t i = 0; i < d; ++i) reinterpret_cast<float*>(part)[at + i * step] = x[i];
       return;
@@ -471,8 +503,8 @@ inline void store_part(const KvLayout& layout, std::byte* part, const float* x, 
     case KvType::q8_0: break;
   }
   f16* scales = reinterpret_cast<f16*>(part);
-  std::int8_t* codes = reinterpret_cast<std::int8_t*>(part + layout.scales() * kv_block * 2);
-  for (std::size_t g = 0; g < layout.scales(); ++g) {
+  std::int8_t* codes = reinterpret_cast<std::int8_t*>(part + kind.scales() * kv_block * 2);
+  for (std::size_t g = 0; g < kind.scales(); ++g) {
     const std::size_t end = (g + 1) * 32 < d ? (g + 1) * 32 : d;
     float most = 0;  // NaN if there is one: a scale of NaN keeps it
     for (std::size_t i = g * 32; i < end; ++i) most = std::fabs(x[i]) > most || x[i] != x[i] ? std::fabs(x[i]) : most;

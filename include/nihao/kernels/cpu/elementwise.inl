@@ -12,11 +12,19 @@ NIHAO_ALWAYS_INLINE f32x16 gate(f32x16 x) noexcept {
   return mul(x, sigmoid(inner));
 }
 template <class F>
-inline void gated(const float* gate_in, const float* up, std::size_t n, float* y) noexcept {
+NIHAO_ALWAYS_INLINE f32x16 gate_times_up(f32x16 x, f32x16 up, float limit) noexcept {
+  if constexpr (F::clamped) {  // in this order NaN passes: min and max give their second operand then
+    up = add(min(set1(limit), max(set1(-limit), up)), set1(1.0f));
+    x = min(set1(limit), x);
+  }
+  return mul(gate<F>(x), up);
+}
+template <class F>
+inline void gated(const float* gate_in, const float* up, std::size_t n, float* y, float limit) noexcept {
   std::size_t i = 0;
-  for (; i + 16 <= n; i += 16) store(y + i, mul(gate<F>(load(gate_in + i)), load(up + i)));
+  for (; i + 16 <= n; i += 16) store(y + i, gate_times_up<F>(load(gate_in + i), load(up + i), limit));
   const int rest = static_cast<int>(n - i);
-  if (rest > 0) store(y + i, mul(gate<F>(load(gate_in + i, rest)), load(up + i, rest)), rest);
+  if (rest > 0) store(y + i, gate_times_up<F>(load(gate_in + i, rest), load(up + i, rest), limit), rest);
 }
 
 inline void add_arrays(const float* a, const float* b, std::size_t n, float* y) noexcept {
@@ -24,6 +32,34 @@ inline void add_arrays(const float* a, const float* b, std::size_t n, float* y) 
   for (; i + 16 <= n; i += 16) store(y + i, add(load(a + i), load(b + i)));
   const int rest = static_cast<int>(n - i);
   if (rest > 0) store(y + i, add(load(a + i, rest), load(b + i, rest)), rest);
+}
+
+// y += factor * x
+inline void add_multiple(const float* x, float factor, std::size_t n, float* y) noexcept {
+  const f32x16 f = set1(factor);
+  for (std::size_t i = 0; i < n; i += 16) {
+    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
+    store(y + i, fma(load(x + i, lanes), f, load(y + i, lanes)), lanes);
+  }
+}
+
+// y = factor * x, then cap * tanh(y / cap) if cap > 0, tanh(x) being 1 - 2 / (e^(2 x) + 1).
+inline void scale_and_cap(const float* x, float factor, float cap, std::size_t n, float* y) noexcept {
+  const f32x16 f = set1(factor), one = set1(1.0f), two = set1(2.0f), by = set1(2.0f / cap), most = set1(cap);
+  for (std::size_t i = 0; i < n; i += 16) {
+    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
+    f32x16 v = mul(load(x + i, lanes), f);
+    if (cap > 0) v = mul(most, sub(one, div(two, add(exp(mul(v, by)), one))));
+    store(y + i, v, lanes);
+  }
+}
+
+// x cut off at +- limit, in place.
+inline void clip(float* x, float limit, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; i += 16) {
+    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
+    store(x + i, min(set1(limit), max(set1(-limit), load(x + i, lanes))), lanes);
+  }
 }
 
 // A head whose pairs are (i, i + pairs), turned in place.

@@ -18,10 +18,11 @@ struct ExpandedBlock {
 
 /// What a format's blocks come to.
 enum class ExpandedKind : std::uint8_t {
-  scaled,        ///< scale * (codes - zero point)
-  with_minimum,  ///< scale * codes + second
-  halves,        ///< scale * (codes - zero point) for the lower sixteen columns, second for the upper
-  signed_bytes,  ///< scale * codes, which are signed
+  scaled,         ///< scale * (codes - zero point)
+  with_minimum,   ///< scale * codes + second
+  halves,         ///< scale * (codes - zero point) for the lower sixteen columns, second for the upper
+  signed_bytes,   ///< scale * codes, which are signed
+  signed_halves,  ///< as halves, with signed codes
 };
 
 inline constexpr std::size_t expanded_panel = 64;      ///< blocks of a row that are expanded at a time: 80 KiB for two tiles

@@ -7,11 +7,12 @@ inline constexpr int shared_tiles = tile_tokens >= 8 ? 2 : 1;                   
 inline constexpr int shared_tokens = tile_tokens >= 8 ? 4 : tile_tokens >= 2 ? 2 : 1;  // T: tokens of it
 
 template <class F>
-inline constexpr ExpandedKind expanded_kind = signed_codes<F>                                   ? ExpandedKind::signed_bytes
-                                              : requires(const Tile<F>& w) { w.m; }             ? ExpandedKind::with_minimum
-                                              : requires(const Tile<F>& w) { w.negative_dmin; } ? ExpandedKind::with_minimum
-                                              : requires(const Tile<F>& w) { w.scale; }         ? ExpandedKind::halves
-                                                                                                : ExpandedKind::scaled;
+inline constexpr ExpandedKind expanded_kind =
+    signed_codes<F>                          ? (has_halves<F> ? ExpandedKind::signed_halves : ExpandedKind::signed_bytes)
+    : has_halves<F>                          ? ExpandedKind::halves
+    : requires(const Tile<F>& w) { w.m; }    ? ExpandedKind::with_minimum
+    : requires(const Tile<F>& w) { w.pair; } ? ExpandedKind::with_minimum
+                                             : ExpandedKind::scaled;
 
 template <class F, int B, int... S>
 NIHAO_ALWAYS_INLINE void expand_codes(const Tile<F>& w, std::size_t step, ExpandedBlock& to,
@@ -21,17 +22,10 @@ NIHAO_ALWAYS_INLINE void expand_codes(const Tile<F>& w, std::size_t step, Expand
 template <class F, int B>
 NIHAO_ALWAYS_INLINE void expand_block(const Tile<F>& w, std::size_t step, ExpandedBlock& to) noexcept {
   expand_codes<F, B>(w, step, to, std::make_integer_sequence<int, 8>());
-  const std::size_t b = step * step_blocks<F> + B;
-  if constexpr (requires { w.negative_dmin; }) {
-    store(to.scale, mul(load(w.d), load(w.pair[step].scale[B])));
-    store(to.second, mul(load(w.negative_dmin), load(w.pair[step].min[B])));
-  } else if constexpr (requires { w.scale; }) {
-    store(to.scale, mul(load(w.d), load(w.scale[2 * b])));
-    store(to.second, mul(load(w.d), load(w.scale[2 * b + 1])));
-  } else {
-    store(to.scale, load(w.d));
-    if constexpr (requires { w.m; }) store(to.second, load(w.m));
-  }
+  store(to.scale, half_scale<F, B, 0>(w, step));
+  if constexpr (has_halves<F>) store(to.second, half_scale<F, B, 1>(w, step));
+  else if constexpr (requires { w.pair; }) store(to.second, mul(load(w.negative_dmin), load(w.pair[step].min[B])));
+  else if constexpr (requires { w.m; }) store(to.second, load(w.m));
 }
 // `blocks` blocks of 32 from the tiles at w.
 template <class F>
@@ -70,7 +64,8 @@ NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std
       const std::int8_t* a = q + static_cast<std::size_t>(t) * activation_block;
       NIHAO_UNROLL
       for (int r = 0; r < R; ++r) {
-        if constexpr (K == ExpandedKind::signed_bytes) to[r][t] = dot_s8(to[r][t], c[r], a, s);
+        if constexpr (K == ExpandedKind::signed_bytes || K == ExpandedKind::signed_halves)
+          to[r][t] = dot_s8(to[r][t], c[r], a, s);
         else to[r][t] = dot_codes(to[r][t], c[r], a, s);
       }
     }
@@ -100,6 +95,7 @@ NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R
 template <ExpandedKind K, int R>
 NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& x, std::size_t row, std::size_t there,
                                     float* sums) noexcept {
+  constexpr bool halves = K == ExpandedKind::halves || K == ExpandedKind::signed_halves;
   constexpr int T = shared_tokens;
   f32x16 acc[R][T];
   NIHAO_UNROLL
@@ -114,16 +110,15 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) {
       scale[r] = load(panel.blocks[r][b].scale);
-      if constexpr (K == ExpandedKind::with_minimum || K == ExpandedKind::halves) second[r] = load(panel.blocks[r][b].second);
+      if constexpr (K == ExpandedKind::with_minimum || halves) second[r] = load(panel.blocks[r][b].second);
     }
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
       const std::int32_t* s = at.sum + 2 * t;
-      start_at(dot, t,
-               K == ExpandedKind::with_minimum ? 0 : -panel.zero_point * (K == ExpandedKind::halves ? s[0] : s[0] + s[1]));
+      start_at(dot, t, K == ExpandedKind::with_minimum ? 0 : -panel.zero_point * (halves ? s[0] : s[0] + s[1]));
     }
     expanded_groups<K, 0>(panel.blocks, b, at.q, dot);
-    if constexpr (K == ExpandedKind::halves) {
+    if constexpr (halves) {
       add_products(acc, dot, scale, at.d);
       NIHAO_UNROLL
       for (int t = 0; t < T; ++t) start_at(dot, t, -panel.zero_point * at.sum[2 * t + 1]);

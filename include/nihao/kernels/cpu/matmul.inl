@@ -7,9 +7,21 @@ namespace NIHAO_ISA_NAMESPACE {
 
 // How many 32-blocks are written out, so that every shift is a constant; a tile of 256 is a loop of such steps.
 template <class F>
-inline constexpr std::size_t step_blocks = F::block_size == 256 ? 2 : 1;
+concept HasBlocks = requires(const Tile<F>& w) { w.block; };  // one 32-block after the other, each with its scales
+template <class F>
+inline constexpr std::size_t step_blocks = F::block_size == 256 && !HasBlocks<F> ? 2 : 1;
 template <>
 inline constexpr std::size_t step_blocks<Q6_K> = 4;
+template <>
+inline constexpr std::size_t step_blocks<Q2_K> = 4;
+template <>
+inline constexpr std::size_t step_blocks<Q3_K> = 4;
+template <>
+inline constexpr std::size_t step_blocks<TQ1_0> = 1;
+template <>
+inline constexpr std::size_t step_blocks<TQ2_0> = 1;
+template <>
+inline constexpr std::size_t step_blocks<Q8_K> = 1;
 
 template <int Half>
 NIHAO_ALWAYS_INLINE u8x64 nibbles(const std::uint8_t* q) noexcept {
@@ -59,12 +71,111 @@ NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q6_K>& w, std::size_t step) noexcept 
   return bit_or(nibbles<B / 2>(group.q[B % 2]), upper_bits<2 * B, 2>(group.h));
 }
 
+// What the sixteen codes of a format stand for, as bytes: less zero_point<F>, or signed.
+template <class F>
+struct Codebook;
+template <>
+struct Codebook<IQ4_NL> {
+  static constexpr std::uint8_t values[16] = {129, 152, 173, 191, 207, 221, 234, 246, 1, 13, 25, 38, 53, 69, 89, 113};
+};
+template <>
+struct Codebook<IQ4_XS> : Codebook<IQ4_NL> {};
+template <>
+struct Codebook<MXFP4> {  // twice the value, plus 12
+  static constexpr std::uint8_t values[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+};
+template <>
+struct Codebook<NVFP4> : Codebook<MXFP4> {};
+// The magnitudes of a grid, then the same negated; code = magnitude's index + 8 for minus.
+template <>
+struct Codebook<IQ3_XXS> {
+  static constexpr std::uint8_t values[16] = {4, 12, 20, 28, 36, 44, 52, 62, 252, 244, 236, 228, 220, 212, 204, 194};
+};
+template <>
+struct Codebook<IQ3_S> {
+  static constexpr std::uint8_t values[16] = {1, 3, 5, 7, 9, 11, 13, 15, 255, 253, 251, 249, 247, 245, 243, 241};
+};
+template <>
+struct Codebook<IQ2_XXS> {
+  static constexpr std::uint8_t values[16] = {8, 25, 43, 0, 0, 0, 0, 0, 248, 231, 213, 0, 0, 0, 0, 0};
+};
+template <>
+struct Codebook<IQ2_XS> : Codebook<IQ2_XXS> {};
+template <>
+struct Codebook<IQ2_S> : Codebook<IQ2_XXS> {};
+template <>
+struct Codebook<IQ1_S> {  // eight times -1, 0, 1 plus the shift of 1/8, then less it
+  static constexpr std::uint8_t values[16] = {249, 1, 9, 0, 0, 0, 0, 0, 247, 255, 7, 0, 0, 0, 0, 0};
+};
+template <>
+struct Codebook<IQ1_M> : Codebook<IQ1_S> {};
+
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<IQ4_NL>& w, std::size_t) noexcept {
+  return lookup(Codebook<IQ4_NL>::values, nibbles<S / 4>(w.q[S % 4]));
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<MXFP4>& w, std::size_t) noexcept {
+  return lookup(Codebook<MXFP4>::values, nibbles<S / 4>(w.q[S % 4]));
+}
+template <int B, int S, class F>
+  requires HasBlocks<F>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<F>& w, std::size_t step) noexcept {
+  return lookup(Codebook<F>::values, nibbles<S / 4>(w.block[step].q[S % 4]));
+}
+// Bits 2 N and 2 N + 1 of each byte.
+template <int N>
+NIHAO_ALWAYS_INLINE u8x64 two_bits(const std::uint8_t* q) noexcept {
+  if constexpr (N == 0) return bit_and(load_u8(q), set1_u8(3));
+  else return bit_and(shr16<2 * N>(load_u8(q)), set1_u8(3));
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<TQ1_0>& w, std::size_t step) noexcept {
+  return two_bits<S % 4>(w.q[step][S / 4]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<TQ2_0>& w, std::size_t step) noexcept {
+  return two_bits<S % 4>(w.q[step][S / 4]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q2_0>& w, std::size_t step) noexcept {
+  return two_bits<S % 4>(w.q[step][S / 4]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q1_0>& w, std::size_t step) noexcept {  // 0 or 2, around 1
+  const u8x64 two = set1_u8(2), q = load_u8(w.q[step]);
+  if constexpr (S == 0) return bit_and(shl16<1>(q), two);
+  else if constexpr (S == 1) return bit_and(q, two);
+  else return bit_and(shr16<S - 1>(q), two);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q8_K>& w, std::size_t step) noexcept {
+  return load_u8(w.q[step][S]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q2_K>& w, std::size_t step) noexcept {
+  return two_bits<B>(w.half[step].q[S]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q3_K>& w, std::size_t step) noexcept {
+  constexpr int bit = B + S % 2 * 4;  // to bit 2
+  const u8x64 h = load_u8(w.half[step].h[S / 2]), third = set1_u8(4);
+  const u8x64 low = two_bits<B>(w.half[step].q[S]);
+  if constexpr (bit < 2) return bit_or(low, bit_and(shl16<2 - bit>(h), third));
+  else if constexpr (bit == 2) return bit_or(low, bit_and(h, third));
+  else return bit_or(low, bit_and(shr16<bit - 2>(h), third));
+}
+
 // --- dot products of one group of codes with T tokens ------------------------------------------------------------------------
 
 template <class F>
-inline constexpr bool signed_codes = false;
+inline constexpr bool signed_codes = HasBlocks<F> && !std::is_same_v<F, NVFP4>;
 template <>
 inline constexpr bool signed_codes<Q8_0> = true;
+template <>
+inline constexpr bool signed_codes<Q8_K> = true;
+template <>
+inline constexpr bool signed_codes<IQ4_NL> = true;
 
 // Whether the arithmetic of a tile takes longer than reading it. Then the processor's own prefetcher, which follows what is read,
 // is not far enough ahead of it, and without help a tile takes the time of both. (Where reading takes longer, asking only
@@ -100,15 +211,33 @@ NIHAO_ALWAYS_INLINE void group(const Tile<F>& w, std::size_t step, const std::in
 
 // What is subtracted from every code: applied as an integer, through the sums of the activations.
 template <class F>
-inline constexpr std::int32_t zero_point = 0;
+inline constexpr std::int32_t zero_point = signed_codes<F> ? s8_bias : 0;
 template <>
 inline constexpr std::int32_t zero_point<Q4_0> = 8;
 template <>
 inline constexpr std::int32_t zero_point<Q5_0> = 16;
 template <>
-inline constexpr std::int32_t zero_point<Q8_0> = s8_bias;
-template <>
 inline constexpr std::int32_t zero_point<Q6_K> = 32;
+template <>
+inline constexpr std::int32_t zero_point<Q3_K> = 4;
+template <>
+inline constexpr std::int32_t zero_point<MXFP4> = 12;
+template <>
+inline constexpr std::int32_t zero_point<NVFP4> = 12;
+template <>
+inline constexpr std::int32_t zero_point<TQ1_0> = 1;
+template <>
+inline constexpr std::int32_t zero_point<TQ2_0> = 1;
+template <>
+inline constexpr std::int32_t zero_point<Q2_0> = 1;
+template <>
+inline constexpr std::int32_t zero_point<Q1_0> = 1;
+
+// Whether sixteen columns have a scale of their own.
+template <class F>
+inline constexpr bool has_halves = requires(const Tile<F>& w) { w.scale; } || requires(const Tile<F>& w) {
+  w.block[0].half_scale;
+} || requires(const Tile<F>& w) { requires(sizeof(w.block[0].scale) > 16); };
 
 // Where a sum of codes times activations starts, the activations' own sum being given.
 template <class F>
@@ -126,8 +255,12 @@ NIHAO_ALWAYS_INLINE void add_scaled(f32x16 (&acc)[T], const i32x16 (&sum)[T], f3
 // The scale of sixteen columns, half H of 32-block B of a step.
 template <class F, int B, int H>
 NIHAO_ALWAYS_INLINE f32x16 half_scale(const Tile<F>& w, std::size_t step) noexcept {
-  if constexpr (requires { w.negative_dmin; }) return mul(load(w.d), load(w.pair[step].scale[B]));
+  if constexpr (requires { w.pair; }) return mul(load(w.d), load(w.pair[step].scale[B]));
   else if constexpr (requires { w.scale; }) return mul(load(w.d), load(w.scale[2 * (step * step_blocks<F> + B) + H]));
+  else if constexpr (requires { w.block[0].half_scale; }) return load(w.block[step].half_scale[H]);
+  else if constexpr (requires { w.block; }) return mul(load(w.d), load(w.block[step].scale[has_halves<F> ? H : 0]));
+  else if constexpr (requires { w.e; })  // 2^(e - 128), and 0 for the two that would be subnormal
+    return from_bits(shl<23>(bits(add(max(load(w.e), set1(1.0f)), set1(8388607.0f)))));
   else return load(w.d);
 }
 
@@ -151,7 +284,16 @@ NIHAO_ALWAYS_INLINE void add_block(const Tile<F>& w, std::size_t step, const Blo
   add_scaled<X::scales>(acc, sum, half_scale<F, B, 0>(w, step), x.d);
   if constexpr (Halves) add_scaled<X::scales>(acc, upper, half_scale<F, B, 1>(w, step), x.d + X::scales - 1);
   // A minimum of the block: min * (the sum of d * q), negated.
-  if constexpr (requires { w.negative_dmin; } || requires { w.m; }) {
+  if constexpr (requires { w.min; }) {  // of each half
+    const std::size_t b = 2 * (step * step_blocks<F> + B);
+    const f32x16 dmin = load(w.negative_dmin), lower_min = mul(dmin, load(w.min[b])), upper_min = mul(dmin, load(w.min[b + 1]));
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) {
+      const float* d = x.d + X::scales * t;
+      acc[t] = fma(lower_min, set1(d[0] * static_cast<float>(x.sum[2 * t])), acc[t]);
+      acc[t] = fma(upper_min, set1(d[X::scales - 1] * static_cast<float>(x.sum[2 * t + 1])), acc[t]);
+    }
+  } else if constexpr (requires { w.negative_dmin; } || requires { w.m; }) {
     f32x16 min;
     if constexpr (requires { w.m; }) min = load(w.m);
     else min = mul(load(w.negative_dmin), load(w.pair[step].min[B]));
@@ -169,7 +311,7 @@ NIHAO_ALWAYS_INLINE void add_blocks(const Tile<F>& w, std::size_t step, const Bl
 // have a scale for each sixteen.
 template <class F, int B, int N, int T, class X>
 NIHAO_ALWAYS_INLINE void blocks(const Tile<F>& w, std::size_t step, BlockCursor<X>& x, f32x16 (&acc)[T]) noexcept {
-  constexpr bool halves = X::scales == 2 || requires { w.scale; };
+  constexpr bool halves = X::scales == 2 || has_halves<F>;
   BlockCursor<X> at[N];
   i32x16 sum[N][T], upper[N][T];
   NIHAO_UNROLL

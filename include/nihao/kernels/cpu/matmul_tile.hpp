@@ -34,7 +34,11 @@ void matmul_tile_on(const Tile<F>* w, const X& x, std::size_t first, std::size_t
 template <Isa isa, class F>
 void matmul_expanded_on(const Tile<F>* w, std::size_t tiles, const QuantizedRows& x, std::size_t first, std::size_t count,
                         const TileOutput* out, float* scratch) noexcept {
-  NIHAO_RETURN_ON_ISA(isa, matmul_expanded<F>(w, tiles, x, first, count, out, scratch));
+  if constexpr (requires(const Tile<F>& t) { t.min; }) {  // sixteen columns with a minimum of their own: one way for all
+    for (std::size_t i = 0; i < tiles; ++i) matmul_tile_on<isa, F>(w + i * (x.k / F::block_size), x, first, count, out[i]);
+  } else {
+    NIHAO_RETURN_ON_ISA(isa, matmul_expanded<F>(w, tiles, x, first, count, out, scratch));
+  }
 }
 
 // Row r of the matrix into column `lane` of a [k][16] tile of floats.

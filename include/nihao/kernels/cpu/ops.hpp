@@ -4,8 +4,11 @@
 #include "../../device/ops.hpp"
 #include "../../format/quant.hpp"
 #include "../batch_view.hpp"
+#include "../experts.hpp"
+#include "../router.hpp"
 #include "attention.hpp"
 #include "elementwise.hpp"
+#include "layer_norm.hpp"
 #include "matmul_tile.hpp"
 #include "rms_norm.hpp"
 
@@ -19,6 +22,7 @@ struct ScratchShape {
   std::size_t max_cols;  ///< widest matmul input
   std::size_t head_dim, heads;
   std::size_t max_positions;
+  std::size_t value_dim = 0;  ///< 0: head_dim
 };
 
 /// Memory that operations use while they run. One per session: two sessions never share one.
@@ -28,10 +32,12 @@ class CpuScratch {
   [[nodiscard]] static Expected<CpuScratch> create(const Cpu& cpu, const ScratchShape& shape) {
     CpuScratch s;
     s.k_ = round_up(shape.max_cols, activation_block);
-    s.worker_floats_ = std::max(attention_scratch(shape.head_dim), cpu.exact() ? tile_rows * s.k_ : expanded_scratch());
+    const std::size_t value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim;
+    s.worker_floats_ =
+        std::max(attention_scratch(shape.head_dim, value_dim), cpu.exact() ? tile_rows * s.k_ : expanded_scratch());
     s.worker_floats_ = round_up<std::size_t>(s.worker_floats_, 16);
     const std::size_t splits = ceil_div(shape.max_positions, attention_split);
-    s.partial_floats_ = splits > 1 ? splits * max_split_rows * shape.heads * attention_partial(shape.head_dim) : 0;
+    s.partial_floats_ = splits > 1 ? splits * max_split_rows * shape.heads * attention_partial(value_dim) : 0;
     NIHAO_TRY(s.floats_, PageBuffer::allocate((static_cast<std::size_t>(cpu.workers()) * s.worker_floats_ + s.partial_floats_) *
                                               sizeof(float)));
     const std::size_t blocks = s.k_ / activation_block;
@@ -152,13 +158,101 @@ struct Ops<Cpu> {
     });
   }
 
+  /// Head h of out = weights[h] times head h of x: heads begin every x_stride columns of x, every out_stride of out. A weight is
+  /// [n, k], of floats; n and k are at most the strides.
+  static void linear_heads(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::size_t x_stride,
+                           std::span<const Weight> weights, MatrixView<float> out, std::size_t out_stride) noexcept {
+    const std::size_t n = weights[0].rows, k = weights[0].cols, tiles = ceil_div<std::size_t>(n, tile_rows);
+    cpu.parallel(static_cast<int>(weights.size()), [&](int head, int worker) {
+      const auto h = static_cast<std::size_t>(head);
+      for (std::size_t tile = 0; tile < tiles; ++tile)
+        matmul_one_tile<Quant<F32, F16, BF16>>(cpu, TileTask{&weights[h],
+                                                             out.slice_cols(h * out_stride, n),
+                                                             nullptr,
+                                                             false,
+                                                             tile,
+                                                             1,
+                                                             x.slice_cols(h * x_stride, k),
+                                                             {},
+                                                             false,
+                                                             0,
+                                                             x.rows(),
+                                                             scratch.worker(worker)});
+    });
+  }
+
+  /// Columns [from, from + width) of every head of x become columns [to, to + width) of that head of out. A head is a
+  /// `heads`th of a row; an x as narrow as `width` gives the same to all.
+  static void copy_heads(const Cpu& cpu, MatrixView<const float> x, std::size_t from, MatrixView<float> out, std::size_t to,
+                         std::size_t width, std::size_t heads) noexcept {
+    const std::size_t x_stride = x.cols() > width ? x.cols() / heads : 0, out_stride = out.cols() / heads;
+    each_row(cpu, x.rows(), heads * width, [&](std::size_t t) {
+      for (std::size_t h = 0; h < heads; ++h)
+        std::copy_n(x.row(t).data() + h * x_stride + from, width, out.row(t).data() + h * out_stride + to);
+    });
+  }
+
+  /// The choices of every row: logits is [tokens, experts], bias [experts] or empty, chosen [tokens * shape.chosen].
+  template <class Router>
+  static void route(const Cpu& cpu, const RouterShape& shape, MatrixView<const float> logits, std::span<const float> bias,
+                    std::span<Choice> chosen) noexcept {
+    each_row(cpu, logits.rows(), 16 * logits.cols(),
+             [&](std::size_t t) { Router::route(shape, logits.row(t), bias, chosen.subspan(t * shape.chosen, shape.chosen)); });
+  }
+
+  /// out = for every row the sum of its choices' outputs times their weights, in the order of the experts; or, if WeighsInput, of
+  /// the outputs for the row times the weight. Rows are gathered by expert, so that each expert that is chosen is read once, and
+  /// no other. x, out: [tokens, d_model].
+  template <class Q, class F, bool WeighsInput>
+  static void experts(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Expert<Weight>> experts,
+                      std::span<const Choice> chosen, const ExpertBuffers& buffers, MatrixView<float> out, float limit) noexcept {
+    const std::size_t each = chosen.size() / x.rows();
+    const auto expert_of = [&](std::size_t slot) { return static_cast<std::size_t>(chosen[slot].expert); };
+    std::fill(buffers.offsets.begin(), buffers.offsets.end(), 0u);
+    for (std::size_t slot = 0; slot < chosen.size(); ++slot) ++buffers.offsets[expert_of(slot) + 1];
+    for (std::size_t e = 0; e < experts.size(); ++e) buffers.offsets[e + 1] += buffers.offsets[e];
+    for (std::size_t slot = chosen.size(); slot-- > 0;)  // from behind: offsets[e + 1] comes to where expert e begins
+      buffers.order[--buffers.offsets[expert_of(slot) + 1]] = static_cast<std::uint32_t>(slot);
+    each_row(cpu, out.rows(), out.cols(), [&](std::size_t t) { std::fill(out.row(t).begin(), out.row(t).end(), 0.0f); });
+    for (std::size_t e = 0; e < experts.size(); ++e) {
+      const std::size_t first = buffers.offsets[e + 1], end = e + 1 < experts.size() ? buffers.offsets[e + 2] : chosen.size();
+      if (first == end) continue;
+      const std::size_t count = end - first;
+      const auto slot = [&](std::size_t i) { return std::size_t{buffers.order[first + i]}; };
+      const Expert<Weight>& w = experts[e];
+      const auto some = [&](const MatrixView<float>& all) { return all.slice_rows(0, count); };
+      const MatrixView<float> in = some(buffers.gathered), gate = some(buffers.gate), up = some(buffers.up),
+                              y = some(buffers.out);
+      each_row(cpu, count, x.cols(), [&](std::size_t i) {
+        if constexpr (WeighsInput)
+          nihao::scale_and_cap(cpu.isa(), x.row(slot(i) / each), chosen[slot(i)].weight, 0.0f, in.row(i));
+        else std::copy_n(x.row(slot(i) / each).data(), x.cols(), in.row(i).data());
+      });
+      const std::array<Job, 2> both{Job{&w.gate, gate, w.gate_bias}, Job{&w.up, up, w.up_bias}};
+      linear<Q>(cpu, scratch, in, both);
+      gated<F>(cpu, gate, up, limit);
+      const std::array<Job, 1> down{Job{&w.down, y, w.down_bias}};
+      linear<Q>(cpu, scratch, gate, down);
+      each_row(cpu, count, out.cols(), [&](std::size_t i) {
+        nihao::add_multiple(cpu.isa(), y.row(i), WeighsInput ? 1.0f : chosen[slot(i)].weight, out.row(slot(i) / each));
+      });
+    }
+  }
+
   /// y = rms_norm(x) * weight, row by row; y may be x.
   static void rms_norm(const Cpu& cpu, MatrixView<const float> x, std::span<const float> weight, float eps,
                        MatrixView<float> y) noexcept {
     each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) { nihao::rms_norm(cpu.isa(), x.row(t), weight, eps, y.row(t)); });
   }
 
-  /// The same for every head of width weight.size() within a row, in place.
+  /// y = layer_norm(x) * weight + bias, row by row; bias may be empty, y may be x.
+  static void layer_norm(const Cpu& cpu, MatrixView<const float> x, std::span<const float> weight, std::span<const float> bias,
+                         float eps, MatrixView<float> y) noexcept {
+    each_row(cpu, x.rows(), x.cols(),
+             [&](std::size_t t) { nihao::layer_norm(cpu.isa(), x.row(t), weight, bias, eps, y.row(t)); });
+  }
+
+  /// rms_norm for every head of width weight.size() within a row, in place.
   static void rms_norm_heads(const Cpu& cpu, MatrixView<float> x, std::span<const float> weight, float eps) noexcept {
     each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) {
       for (std::size_t i = 0; i < x.cols(); i += weight.size()) {
@@ -168,36 +262,51 @@ struct Ops<Cpu> {
     });
   }
 
-  /// Turns every head of every row: x is [tokens, heads * head_dim], cos and sin [tokens, pairs].
+  /// Turns every head of every row: x is [tokens, heads * head_dim], cos and sin [tokens, pairs]. Of a head the 2 * pairs values
+  /// from `offset` on are turned, the others stay.
   static void rope(const Cpu& cpu, MatrixView<float> x, std::size_t head_dim, MatrixView<const float> cos,
-                   MatrixView<const float> sin, RopeStyle style) noexcept {
+                   MatrixView<const float> sin, RopeStyle style, std::size_t offset = 0) noexcept {
     each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) {
-      for (std::size_t i = 0; i < x.cols(); i += head_dim)
-        nihao::rope(cpu.isa(), x.row(t).subspan(i, head_dim), cos.row(t), sin.row(t), style);
+      for (std::size_t i = offset; i < x.cols(); i += head_dim)
+        nihao::rope(cpu.isa(), x.row(t).subspan(i, 2 * cos.cols()), cos.row(t), sin.row(t), style);
     });
   }
 
-  /// Stores the rows' keys and values, [tokens, kv_heads * head_dim], at their positions.
+  /// x = cap * tanh(factor * x / cap), or factor * x if cap is 0.
+  static void scale_and_cap(const Cpu& cpu, MatrixView<float> x, float factor, float cap) noexcept {
+    each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) { nihao::scale_and_cap(cpu.isa(), x.row(t), factor, cap, x.row(t)); });
+  }
+
+  /// Row t of x times factors[t].
+  static void scale_rows(const Cpu& cpu, MatrixView<float> x, std::span<const float> factors) noexcept {
+    each_row(cpu, x.rows(), x.cols(),
+             [&](std::size_t t) { nihao::scale_and_cap(cpu.isa(), x.row(t), factors[t], 0.0f, x.row(t)); });
+  }
+
+  /// Stores the rows' keys and values, [tokens, kv_heads * head_dim] and [tokens, kv_heads * value width], at their positions;
+  /// `values` is not read where they lie in the keys.
   static void append(const Cpu& cpu, const KvLayout& layout, std::byte* base, const BatchView& batch,
                      MatrixView<const float> keys, MatrixView<const float> values) noexcept {
-    const std::size_t d = layout.head_dim;
+    const std::size_t d = layout.key().width, width = layout.value().width;
     for (const SequenceRows& s : batch.sequences) {
       const KvView kv{layout, base, s.blocks};
-      each_row(cpu, s.count, layout.kv_heads * d, [&](std::size_t i) {
+      each_row(cpu, s.count, layout.kv_heads * (d + width), [&](std::size_t i) {
         const std::size_t t = s.first + i;
         const auto position = static_cast<std::size_t>(batch.position[t]);
         const std::size_t p = position % kv_block;
         for (std::size_t h = 0; h < layout.kv_heads; ++h) {
           NIHAO_ON_ISA(cpu.isa(),
-                       store_part(layout, kv.keys(position / kv_block, h), keys.row(t).data() + h * d, p, kv_block, p));
-          NIHAO_ON_ISA(cpu.isa(),
-                       store_part(layout, kv.values(position / kv_block, h), values.row(t).data() + h * d, p * d, 1, p));
+                       store_part(layout.key(), kv.keys(position / kv_block, h), keys.row(t).data() + h * d, p, kv_block, p));
+          if (layout.values_in_keys) continue;
+          NIHAO_ON_ISA(cpu.isa(), store_part(layout.value(), kv.values(position / kv_block, h), values.row(t).data() + h * width,
+                                             p * width, 1, p));
         }
       });
     }
   }
 
-  /// out = attention of every row over its own sequence up to itself. q, out: [tokens, heads * head_dim].
+  /// out = attention of every row over its own sequence up to itself. q: [tokens, heads * head_dim], out: [tokens, heads * value
+  /// width].
   static void attention(const Cpu& cpu, const Scratch& scratch, const AttentionShape& shape, const KvLayout& layout,
                         std::byte* base, const BatchView& batch, MatrixView<const float> q, MatrixView<float> out) noexcept {
     const std::size_t group = shape.heads / shape.kv_heads;
@@ -240,7 +349,7 @@ struct Ops<Cpu> {
       // Too few heads to go round: the splits of each are tasks too. The arithmetic is that of the other branches.
       const KvView kv{layout, base, s.blocks};
       const std::span<float> partial = scratch.partial(cpu.workers());
-      const std::size_t rows = s.count * group, size = attention_partial(shape.head_dim);
+      const std::size_t rows = s.count * group, size = attention_partial(shape.value_width());
       NIHAO_ASSERT(splits * rows * shape.kv_heads * size <= partial.size());
       cpu.parallel(static_cast<int>(shape.kv_heads * splits), [&](int task, int worker) {
         const std::size_t head = static_cast<std::size_t>(task) / splits, split = static_cast<std::size_t>(task) % splits;
@@ -255,14 +364,19 @@ struct Ops<Cpu> {
 
   /// gate = F(gate) * up
   template <class F>
-  static void gated(const Cpu& cpu, MatrixView<float> gate, MatrixView<const float> up) noexcept {
+  static void gated(const Cpu& cpu, MatrixView<float> gate, MatrixView<const float> up, float limit = 0) noexcept {
     each_row(cpu, gate.rows(), gate.cols(),
-             [&](std::size_t t) { nihao::gated<F>(cpu.isa(), gate.row(t), up.row(t), gate.row(t)); });
+             [&](std::size_t t) { nihao::gated<F>(cpu.isa(), gate.row(t), up.row(t), gate.row(t), limit); });
   }
 
-  /// x += y
-  static void add(const Cpu& cpu, MatrixView<float> x, MatrixView<const float> y) noexcept {
-    each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) { nihao::add(cpu.isa(), x.row(t), y.row(t), x.row(t)); });
+  /// x cut off at +- limit.
+  static void clip(const Cpu& cpu, MatrixView<float> x, float limit) noexcept {
+    each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) { nihao::clip(cpu.isa(), x.row(t), limit); });
+  }
+
+  /// x += factor * y
+  static void add(const Cpu& cpu, MatrixView<float> x, MatrixView<const float> y, float factor = 1) noexcept {
+    each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) { nihao::add_multiple(cpu.isa(), y.row(t), factor, x.row(t)); });
   }
 
  private:

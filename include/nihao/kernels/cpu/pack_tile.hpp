@@ -124,7 +124,8 @@ void pack(Tile<F>* to, const BlockColumn& rows) noexcept {
   Tile<F>& tile = *to;
   using Block = typename F::Block;
   for (std::size_t r = 0; r < tile_rows; ++r) {
-    tile.d[r] = rows.row<Block>(r).d;
+    if constexpr (requires { tile.e; }) tile.e[r] = rows.row<Block>(r).e;
+    else tile.d[r] = rows.row<Block>(r).d;
     if constexpr (requires { tile.m; }) tile.m[r] = rows.row<Block>(r).m;
   }
   if constexpr (requires { tile.h; }) spread_fifth_bits<Block>(rows, tile.h);
@@ -164,6 +165,174 @@ inline void pack(Tile<Q6_K>* to, const BlockColumn& rows) noexcept {
     spread(rows, offsetof(Q6_K::Block, qh) + 32 * f, 32, group[0].h, sizeof group[0]);
     for (std::size_t i = 0; i < 2; ++i)
       spread(rows, offsetof(Q6_K::Block, ql) + 64 * f + 32 * i, 32, group[0].q[i], sizeof group[0]);
+  }
+}
+
+// 32 codes of row r, of four bits, into a tile's groups.
+inline void put_nibbles(const std::uint8_t (&code)[32], std::size_t r, std::uint8_t (&q)[4][64]) noexcept {
+  for (std::size_t i = 0; i < 16; ++i) q[i / 4][4 * r + i % 4] = static_cast<std::uint8_t>(code[i] | code[16 + i] << 4);
+}
+// The codes of 32-block b of a row as Codebook<F> has them, and its scales: what pack() needs to know of a format.
+struct CodedBlock {
+  std::uint8_t code[32];
+  int scale[2];
+};
+inline CodedBlock coded(const IQ4_XS::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  for (std::size_t i = 0; i < 16; ++i) to.code[i] = block.qs[16 * b + i] & 15, to.code[16 + i] = block.qs[16 * b + i] >> 4;
+  to.scale[0] = ((block.scales_l[b / 2] >> 4 * (b % 2) & 15) | (block.scales_h[b / 4] >> 2 * (b % 4) & 3) << 4) - 32;
+  return to;
+}
+// A point's coordinates with their signs: code = coordinate + 8 for minus.
+inline void put_eight(std::uint16_t point, std::uint32_t signs, std::uint8_t* code) noexcept {
+  for (std::size_t i = 0; i < 8; ++i) code[i] = static_cast<std::uint8_t>(coordinate_of_eight(point, i) | (signs >> i & 1) << 3);
+}
+inline void put_four(std::uint16_t point, std::uint32_t signs, std::uint8_t* code) noexcept {
+  for (std::size_t i = 0; i < 4; ++i) code[i] = static_cast<std::uint8_t>(coordinate_of_four(point, i) | (signs >> i & 1) << 3);
+}
+inline CodedBlock coded(const IQ3_XXS::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  const std::uint32_t word = little_endian(block.signs_and_s[b]);
+  for (std::size_t i = 0; i < 8; ++i)
+    put_four(iq3_xxs_grid[block.qs[8 * b + i]], even_signs(word >> 7 * (i / 2) & 127) >> 4 * (i % 2), to.code + 4 * i);
+  to.scale[0] = static_cast<int>(2 * (word >> 28) + 1);
+  return to;
+}
+inline CodedBlock coded(const IQ3_S::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  for (std::size_t i = 0; i < 8; ++i)
+    put_four(iq3_s_grid[block.qs[8 * b + i] | (block.qh[b] >> i & 1u) << 8],
+             static_cast<std::uint32_t>(block.signs[4 * b + i / 2]) >> 4 * (i % 2), to.code + 4 * i);
+  to.scale[0] = 2 * (block.scales[b / 2] >> 4 * (b % 2) & 15) + 1;
+  return to;
+}
+inline CodedBlock coded(const IQ2_XXS::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  const std::uint32_t word = little_endian(block.qs[b] + 4);
+  for (std::size_t i = 0; i < 4; ++i) put_eight(iq2_xxs_grid[block.qs[b][i]], even_signs(word >> 7 * i & 127), to.code + 8 * i);
+  to.scale[0] = static_cast<int>(2 * (word >> 28) + 1);
+  return to;
+}
+inline CodedBlock coded(const IQ2_XS::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::uint32_t word = block.qs[4 * b + i][0] | std::uint32_t{block.qs[4 * b + i][1]} << 8;
+    put_eight(iq2_xs_grid[word & 511], even_signs(word >> 9), to.code + 8 * i);
+  }
+  for (int h = 0; h < 2; ++h) to.scale[h] = 2 * (block.scales[b] >> 4 * h & 15) + 1;
+  return to;
+}
+inline CodedBlock coded(const IQ2_S::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  for (std::size_t i = 0; i < 4; ++i)
+    put_eight(iq2_s_grid[block.qs[4 * b + i] | (block.qh[b] >> 2 * i & 3u) << 8], block.signs[4 * b + i], to.code + 8 * i);
+  for (int h = 0; h < 2; ++h) to.scale[h] = 2 * (block.scales[b] >> 4 * h & 15) + 1;
+  return to;
+}
+inline CodedBlock coded(const IQ1_S::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  const std::uint32_t word = block.qh[b][0] | std::uint32_t{block.qh[b][1]} << 8;
+  for (std::size_t i = 0; i < 4; ++i)
+    put_eight(iq1_grid[block.qs[4 * b + i] | (word >> 3 * i & 7) << 8], word & 0x8000 ? 255 : 0, to.code + 8 * i);
+  to.scale[0] = static_cast<int>(2 * (word >> 12 & 7) + 1);
+  return to;
+}
+inline CodedBlock coded(const IQ1_M::Block& block, std::size_t b) noexcept {
+  CodedBlock to;
+  const std::uint32_t word = block.scales[b / 2][0] | std::uint32_t{block.scales[b / 2][1]} << 8;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::uint32_t high = static_cast<std::uint32_t>(block.qh[2 * b + i / 2]) >> 4 * (i % 2) & 15;
+    put_eight(iq1_grid[block.qs[4 * b + i] | (high & 7) << 8], high & 8 ? 255 : 0, to.code + 8 * i);
+  }
+  for (std::size_t h = 0; h < 2; ++h) to.scale[h] = static_cast<int>(2 * (word >> (6 * (b % 2) + 3 * h) & 7) + 1);
+  return to;
+}
+// The scale of a block's scales, times what its codebook's values are too large by.
+template <class F>
+float coded_scale(const typename F::Block& block) noexcept {
+  if constexpr (std::is_same_v<F, IQ1_M>) return to_float(IQ1_M::scale_of_scales(block)) * 0.125f;
+  else if constexpr (std::is_same_v<F, IQ3_XXS>) return to_float(block.d) * 0.25f;
+  else if constexpr (std::is_same_v<F, IQ3_S> || std::is_same_v<F, IQ4_XS>) return to_float(block.d);
+  else return to_float(block.d) * 0.125f;
+}
+template <class F>
+  requires requires(const typename F::Block& block) { coded(block, 0); }
+void pack(Tile<F>* to, const BlockColumn& rows) noexcept {
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<typename F::Block>(r);
+    to->d[r] = coded_scale<F>(block);
+    for (std::size_t b = 0; b < 8; ++b) {
+      const CodedBlock c = coded(block, b);
+      put_nibbles(c.code, r, to->block[b].q);
+      for (std::size_t h = 0; h < std::size(to->block[b].scale); ++h)
+        to->block[b].scale[h][r] = static_cast<std::int8_t>(c.scale[h]);
+    }
+  }
+}
+inline void pack(Tile<NVFP4>* to, const BlockColumn& rows) noexcept {
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<NVFP4::Block>(r);
+    for (std::size_t b = 0; b < 2; ++b) {
+      std::uint8_t code[32];
+      for (std::size_t i = 0; i < 32; ++i) code[i] = block.qs[16 * b + 8 * (i / 16) + i % 8] >> 4 * (i % 16 / 8) & 15;
+      put_nibbles(code, r, to->block[b].q);
+      for (std::size_t h = 0; h < 2; ++h) to->block[b].half_scale[h][r] = to_f16(nvfp4_scale(block.d[2 * b + h]) * 0.5f);
+    }
+  }
+}
+// Codes of two bits from a block's values: d times -1, 0, 1 or 2.
+inline std::uint8_t two_bit_code(const TQ1_0::Block& block, std::size_t i) noexcept { return TQ1_0::code(block, i); }
+inline std::uint8_t two_bit_code(const TQ2_0::Block& block, std::size_t i) noexcept {
+  return block.qs[32 * (i / 128) + i % 32] >> 2 * (i % 128 / 32) & 3;
+}
+inline std::uint8_t two_bit_code(const Q2_0::Block& block, std::size_t i) noexcept { return block.qs[i / 4] >> 2 * (i % 4) & 3; }
+template <class F>
+  requires requires(const typename F::Block& block) { two_bit_code(block, 0); }
+void pack(Tile<F>* to, const BlockColumn& rows) noexcept {
+  std::memset(to->q, 0, sizeof to->q);
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<typename F::Block>(r);
+    to->d[r] = block.d;
+    for (std::size_t i = 0; i < F::block_size; ++i) {
+      const std::size_t s = i % 32 / 4;
+      to->q[i / 32][s / 4][4 * r + i % 4] |= static_cast<std::uint8_t>(two_bit_code(block, i) << 2 * (s % 4));
+    }
+  }
+}
+inline void pack(Tile<Q1_0>* to, const BlockColumn& rows) noexcept {
+  std::memset(to->q, 0, sizeof to->q);
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<Q1_0::Block>(r);
+    to->d[r] = block.d;
+    for (std::size_t i = 0; i < 128; ++i)
+      to->q[i / 32][4 * r + i % 4] |= static_cast<std::uint8_t>((block.qs[i / 8] >> i % 8 & 1) << i % 32 / 4);
+  }
+}
+inline void pack(Tile<Q8_K>* to, const BlockColumn& rows) noexcept {
+  for (std::size_t r = 0; r < tile_rows; ++r) to->d[r] = rows.row<Q8_K::Block>(r).d;
+  spread(rows, offsetof(Q8_K::Block, q), 256, to->q[0][0]);
+}
+inline void pack(Tile<Q2_K>* to, const BlockColumn& rows) noexcept {
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<Q2_K::Block>(r);
+    to->d[r] = block.d, to->negative_dmin[r] = negated(block.dmin);
+    for (std::size_t g = 0; g < 16; ++g) to->scale[g][r] = block.scales[g] & 15, to->min[g][r] = block.scales[g] >> 4;
+  }
+  for (std::size_t f = 0; f < 2; ++f) spread(rows, offsetof(Q2_K::Block, qs) + 32 * f, 32, to->half[f].q[0]);
+}
+inline void pack(Tile<Q3_K>* to, const BlockColumn& rows) noexcept {
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<Q3_K::Block>(r);
+    to->d[r] = block.d;
+    for (std::size_t g = 0; g < 16; ++g) to->scale[g][r] = static_cast<std::int8_t>(q3_k_scale(block.scales, g) - 32);
+  }
+  std::uint8_t h[8][64];  // bit 4 f + t of a byte is quarter t's of half f
+  spread(rows, offsetof(Q3_K::Block, hmask), 32, h[0]);
+  for (std::size_t f = 0; f < 2; ++f) {
+    for (std::size_t s = 0; s < 4; ++s)
+      for (std::size_t i = 0; i < 64; ++i)
+        to->half[f].h[s][i] = static_cast<std::uint8_t>((h[2 * s][i] >> 4 * f & 15) | (h[2 * s + 1][i] >> 4 * f & 15) << 4);
+    spread(rows, offsetof(Q3_K::Block, qs) + 32 * f, 32, to->half[f].q[0]);
   }
 }
 

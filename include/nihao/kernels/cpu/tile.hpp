@@ -91,6 +91,92 @@ struct Tile<Q6_K> {
   } half[2];
 };
 
+// Formats whose codes a table of sixteen turns into values: four bits a code, group S of a 32-block in the low halves of q[S] for
+// S < 4, in the high halves of q[S - 4] for the others.
+template <>
+struct Tile<IQ4_NL> {
+  f16 d[16];
+  std::uint8_t q[4][64];
+};
+template <>
+struct Tile<MXFP4> {
+  std::uint8_t e[16];  // the scale is 2^(e - 127)
+  std::uint8_t q[4][64];
+};
+template <>
+struct Tile<NVFP4> {
+  struct {
+    std::uint8_t q[4][64];
+    f16 half_scale[2][16];  // of sixteen columns: e4m3 has no more digits than a half
+  } block[2];
+};
+// Of 32-block b: codes, and its scale. IQ3, IQ2 and IQ1, whose points of a grid are numbers in the file, have the values that
+// those stand for here, so that the kernel needs no table larger than a register.
+template <std::size_t ScalesOfBlock>
+struct CodebookTile {
+  float d[16];
+  struct {
+    std::uint8_t q[4][64];
+    std::int8_t scale[ScalesOfBlock][16];
+  } block[8];
+};
+template <>
+struct Tile<IQ4_XS> : CodebookTile<1> {};
+template <>
+struct Tile<IQ3_XXS> : CodebookTile<1> {};
+template <>
+struct Tile<IQ3_S> : CodebookTile<1> {};
+template <>
+struct Tile<IQ2_XXS> : CodebookTile<1> {};
+template <>
+struct Tile<IQ2_XS> : CodebookTile<2> {};
+template <>
+struct Tile<IQ2_S> : CodebookTile<2> {};
+template <>
+struct Tile<IQ1_S> : CodebookTile<1> {};
+template <>
+struct Tile<IQ1_M> : CodebookTile<2> {};
+// Two bits a code, around 1: group S of 32-block b at bits 2 (S % 4) of q[b][S / 4].
+template <std::size_t Blocks>
+struct TwoBitTile {
+  f16 d[16];
+  std::uint8_t q[Blocks][2][64];
+};
+template <>
+struct Tile<TQ1_0> : TwoBitTile<8> {};
+template <>
+struct Tile<TQ2_0> : TwoBitTile<8> {};
+template <>
+struct Tile<Q2_0> : TwoBitTile<2> {};
+template <>
+struct Tile<Q1_0> {  // bit S of q[b] for group S
+  f16 d[16];
+  std::uint8_t q[4][64];
+};
+template <>
+struct Tile<Q8_K> {
+  float d[16];
+  std::uint8_t q[8][8][64];
+};
+// Block 4 f + t (half f, quarter t): bits 2 t of half[f].q[s], group s.
+template <>
+struct Tile<Q2_K> {
+  f16 d[16], negative_dmin[16];
+  std::uint8_t scale[16][16], min[16][16];
+  struct {
+    std::uint8_t q[8][64];
+  } half[2];
+};
+// The same with third bits: of half f and group s, bit t is quarter t's, in the low halves of half[f].h[s / 2] for even s.
+template <>
+struct Tile<Q3_K> {
+  f16 d[16];
+  std::int8_t scale[16][16];
+  struct {
+    std::uint8_t h[4][64], q[8][64];
+  } half[2];
+};
+
 namespace detail {
 
 // Row r's bytes out of groups of 64.
@@ -181,6 +267,10 @@ inline void unpack(const Tile<Q6_K>& tile, std::size_t r, Q6_K::Block& b) noexce
 [[nodiscard]] constexpr std::size_t packed_bytes(FormatId format, std::size_t rows, std::size_t cols) noexcept {
   return visit_format(format, [&]<class F>(F) { return ceil_div(rows, tile_rows) * (cols / F::block_size) * sizeof(Tile<F>); });
 }
+
+/// Whether a packed matrix gives the file's blocks back. Of the formats that have another form here it does not.
+template <class F>
+inline constexpr bool unpacks = requires(const Tile<F>& tile, typename F::Block& block) { detail::unpack(tile, 0, block); };
 
 /// `f(block, i)` for each block i of a row of a packed matrix with `cols` columns, the block being what the file had, to the bit.
 template <BlockFormat F, class Use>

@@ -15,18 +15,22 @@ struct CpuWeight {
   std::span<const std::byte> stored = {};  ///< [rows] rows of F's blocks
 
   [[nodiscard]] std::size_t bytes() const noexcept { return stored.size(); }
+  /// For a packed matrix whose stored bytes are about to go: only their number is kept.
+  void forget_stored() noexcept { stored = {tiles, stored.size()}; }
   [[nodiscard]] std::span<const std::byte> stored_row(std::size_t r) const noexcept {
     const std::size_t size = row_bytes(format, cols);
     return stored.subspan(r * size, size);
   }
-  /// The values of row r, from the tiles where there are any: then the file is not touched, and nobody has to give its pages
+  /// The values of row r, from the tiles where those have them: then the file is not touched, and nobody has to give its pages
   /// back.
   void read_row(std::size_t r, std::span<float> out) const noexcept {
     if (tiles == nullptr) return dequantize_row(format, stored_row(r), out);
     visit_format(format, [&]<class F>(F) {
-      unpack_row<F>(tiles, r, cols, [&](const typename F::Block& block, std::size_t b) {
-        F::dequantize(block, std::span<float, F::block_size>(out.data() + b * F::block_size, F::block_size));
-      });
+      if constexpr (unpacks<F>)
+        unpack_row<F>(tiles, r, cols, [&](const typename F::Block& block, std::size_t b) {
+          F::dequantize(block, std::span<float, F::block_size>(out.data() + b * F::block_size, F::block_size));
+        });
+      else dequantize_row<F>(stored_row(r), out);
     });
   }
 };
