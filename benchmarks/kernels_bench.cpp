@@ -109,7 +109,7 @@ void matmul(benchmark::State& state, const Machine& m, Weights& weights, FormatI
   auto x = filled<float>(c.tokens * c.cols), y = filled<float>(c.tokens * rows);
   const Ops<Cpu>::Job job{&weight, view(y, c.tokens)};
   const std::size_t bytes = packed_bytes(format, rows, c.cols);
-  const Kind kind = format_info(format).block_size > 1 ? Kind::integers : Kind::floats;
+  const Kind kind = format_info(format).as_floats ? Kind::floats : Kind::integers;
   time_calls(state, m, {bytes + 4 * (x.size() + y.size()), 2ull * c.tokens * rows * c.cols}, kind, c.rows == 0,
              [&](std::size_t) { Ops<Cpu>::linear<Quant<Any>>(m.cpu, scratch, view(x, c.tokens), std::span(&job, 1)); });
 }

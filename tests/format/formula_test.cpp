@@ -3,6 +3,7 @@
 #include "nihao/format/registry.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
 #include <random>
@@ -21,6 +22,7 @@ f16 draw_scale() {  // any finite half, subnormals too
   }
 }
 double value(f16 h) { return to_float(h); }
+float value_float(f16 h) { return to_float(h) * 1.1f; }  // a scale with all the digits of a float
 
 template <class F>
 void check(const typename F::Block& block, const std::vector<double>& expected) {
@@ -144,4 +146,39 @@ TEST_CASE("the worked block of docs/formats.md") {
   CHECK(values[160] == 0.25f * 37 * 12 - 0.5f * 9);
   CHECK(values[160] == 106.5f);
   CHECK(values[161] == -4.5f);
+}
+
+TEST_CASE("the formats of checkpoints give the rounded value of their formula") {
+  for (int i = 0; i < 2000; ++i) {
+    INT4::Block four{draw_scale(), to_f16(static_cast<float>(draw(17))), {}};
+    INT8::Block eight{value_float(draw_scale()), to_f16(static_cast<float>(draw(257) - 128)), {}};
+    FP8_E4M3::Block e4{value_float(draw_scale()), {}};
+    FP8_E5M2::Block e5{value_float(draw_scale()), {}};
+    NF4::Block levels{value_float(draw_scale()), {}};
+    std::vector<double> of_four(32), of_eight(32), of_e4(32), of_e5(32), of_levels(32);
+    for (int j = 0; j < 32; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      const int q = draw(16);
+      set_bits(four.qs[j % 16], j < 16 ? 0 : 4, q);
+      set_bits(levels.qs[j % 16], j < 16 ? 0 : 4, q);
+      of_four[at] = (q - value(four.z)) * value(four.d);
+      of_levels[at] = static_cast<double>(NF4::levels[q]) * static_cast<double>(levels.d);
+      eight.q[j] = static_cast<std::int8_t>(draw(256) - 128);
+      of_eight[at] = (eight.q[j] - value(eight.z)) * static_cast<double>(eight.d);
+      e4.q[j].bits = static_cast<std::uint8_t>(draw(127) | draw(2) << 7);  // no NaN
+      e5.q[j].bits = static_cast<std::uint8_t>(draw(124) | draw(2) << 7);  // nor infinity
+      // From the fields: a fraction, and a power of two.
+      const int e = e4.q[j].bits >> 3 & 15, f = e4.q[j].bits & 7;
+      of_e4[at] =
+          (e4.q[j].bits >> 7 ? -1 : 1) * (e == 0 ? std::ldexp(f, -9) : std::ldexp(8 + f, e - 10)) * static_cast<double>(e4.d);
+      const int e2 = e5.q[j].bits >> 2 & 31, f2 = e5.q[j].bits & 3;
+      of_e5[at] = (e5.q[j].bits >> 7 ? -1 : 1) * (e2 == 0 ? std::ldexp(f2, -16) : std::ldexp(4 + f2, e2 - 17)) *
+                  static_cast<double>(e5.d);
+    }
+    check<INT4>(four, of_four);
+    check<INT8>(eight, of_eight);
+    check<FP8_E4M3>(e4, of_e4);
+    check<FP8_E5M2>(e5, of_e5);
+    check<NF4>(levels, of_levels);
+  }
 }

@@ -60,7 +60,7 @@ TEST_CASE(
       CAPTURE(to_string(isa));
       const auto fast = multiply(Cpu::create({.threads = 2, .isa = isa}).value(), format, stored, rows, cols, x, tokens);
       // A value rounded to 1/127 of its block's largest is off by at most 1/254 of that: 0.3 % rms for normal values.
-      CHECK(relative_error(fast, expected) < (format_info(format).block_size == 1 ? 1e-6 : 0.012));
+      CHECK(relative_error(fast, expected) < (format_info(format).as_floats ? 1e-6 : 0.012));
       if (first.empty()) first = fast;
       CHECK(fast == first);
     }
@@ -126,7 +126,7 @@ TEST_CASE("many tokens have the bits that each has alone, over panels, a tile wi
       CAPTURE(to_string(isa));
       const Cpu cpu = Cpu::create({.threads = 2, .isa = isa}).value();
       const auto together = multiply(cpu, format, stored, rows, cols, x, tokens);
-      CHECK(relative_error(together, expected) < (format_info(format).block_size == 1 ? 1e-6 : 0.012));
+      CHECK(relative_error(together, expected) < (format_info(format).as_floats ? 1e-6 : 0.012));
       if (first.empty()) first = together;
       CHECK(together == first);
       const auto fine = multiply(cpu, format, stored, rows, cols, x, tokens, bias.data(), true, InputPrecision::fine);
@@ -181,9 +181,54 @@ TEST_CASE("a fine input has a scale for each sixteen, with equal bits on every s
     auto added = by_definition(format, stored, rows, cols, x, tokens);
     for (std::size_t i = 0; i < added.size(); ++i) added[i] += bias[i % rows] + 1.0f;
     CHECK(relative_error(fine(Cpu::create({.threads = 2}).value(), format, stored, x, true), added) < 1e-6);
-    if (format_info(format).block_size > 1)
+    if (!format_info(format).as_floats)
       CHECK(relative_error(multiply(Cpu::create({.threads = 2}).value(), format, stored, rows, cols, x, tokens, bias.data()),
                            expected) > 1e-4);
+  }
+}
+
+TEST_CASE("a weight's columns may stand in another order, and its values be scaled: rows and products are those of the matrix") {
+  constexpr std::size_t rows = 37, cols = 96, tokens = 5;
+  const auto x = test::random_floats(tokens * cols, 1), bias = test::random_floats(rows, 2);
+  std::vector<std::uint32_t> order(cols);
+  for (std::size_t i = 0; i < cols; ++i) order[i] = static_cast<std::uint32_t>((37 * i + 5) % cols);
+  constexpr double scale = 1.0 / 3;
+  for (const FormatId format : {FormatId::INT4, FormatId::INT8, FormatId::FP8_E4M3, FormatId::NF4, FormatId::F32}) {
+    CAPTURE(format_info(format).name);
+    const auto stored = test::random_weights(format, rows, cols, 3);
+    const std::size_t row_size = row_bytes(format, cols);
+    std::vector<float> expected(tokens * rows), values(cols), row(cols), matrix(rows * cols);
+    for (std::size_t r = 0; r < rows; ++r) {
+      dequantize_row(format, std::span(stored).subspan(r * row_size, row_size), values);
+      for (std::size_t i = 0; i < cols; ++i) matrix[r * cols + order[i]] = static_cast<float>(values[i] * scale);
+      for (std::size_t t = 0; t < tokens; ++t) {
+        double sum = static_cast<double>(bias[r]);
+        for (std::size_t i = 0; i < cols; ++i)
+          sum += static_cast<double>(x[t * cols + i]) * static_cast<double>(matrix[r * cols + i]);
+        expected[t * rows + r] = static_cast<float>(sum);
+      }
+    }
+    for (const bool exact : {true, false}) {
+      const Cpu cpu = Cpu::create({.threads = 2, .exact = exact}).value();
+      Arena arena;
+      const auto make = [&](std::size_t first, std::size_t count, std::byte* to, std::uint8_t*) {
+        std::memcpy(to, stored.data() + first * row_size, count * row_size);
+      };
+      const CpuWeight reordered = pack_weight(cpu, format, rows, cols, make, {scale, order.data()}, arena).value();
+      for (std::size_t r = 0; r < rows; ++r) {
+        reordered.read_row(r, row);
+        CHECK(std::equal(row.begin(), row.end(), matrix.begin() + static_cast<std::ptrdiff_t>(r * cols)));
+      }
+      const CpuScratch scratch = CpuScratch::create(cpu, {tokens, cols, 16, 1, 16, 0, true}).value();
+      // Beside a job whose columns are where they are.
+      const auto plain = pack_weight(cpu, format, rows, cols, stored, arena).value();
+      std::vector<float> y(tokens * rows), z(tokens * rows);
+      const Ops<Cpu>::Job jobs[] = {{&plain, MatrixView<float>(z.data(), tokens, rows)},
+                                    {&reordered, MatrixView<float>(y.data(), tokens, rows), bias.data()}};
+      Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, MatrixView<const float>(x.data(), tokens, cols), jobs);
+      CHECK(relative_error(y, expected) < (exact || format_info(format).as_floats ? 1e-6 : 0.012));
+      CHECK(z == multiply(cpu, format, stored, rows, cols, x, tokens));
+    }
   }
 }
 

@@ -29,6 +29,11 @@ inline std::vector<std::byte> random_weights(FormatId format, std::size_t rows, 
       } else if constexpr (requires { block.e; }) block.e = static_cast<std::uint8_t>(118 + random() % 5);
       else if constexpr (std::is_same_v<F, Q8_K>) block.d = next_float(random) * 0.05f;
       else if constexpr (requires { block.d.bits; }) block.d = to_f16(next_float(random) * 0.05f);
+      else if constexpr (requires { block.q[0].bits; }) {  // floats of eight bits, without infinities and NaNs
+        block.d = next_float(random) * 0.05f;
+        for (auto& q : block.q) q.bits = static_cast<std::uint8_t>(q.bits & 0xbf);
+      } else if constexpr (requires { requires std::is_same_v<decltype(block.d), float>; }) block.d = next_float(random) * 0.05f;
+      if constexpr (requires { block.z; }) block.z = to_f16(static_cast<float>(static_cast<int>(random() % 32) - 8));
       if constexpr (requires { block.m; }) block.m = to_f16(next_float(random));
       if constexpr (requires { block.dmin; }) block.dmin = to_f16(std::fabs(next_float(random)) * 0.05f);
       if constexpr (requires { block.value; }) block.value = round_to<decltype(block.value)>(next_float(random));

@@ -11,7 +11,7 @@
 
 namespace nihao {
 
-/// A tensor type's number in GGUF files.
+/// A tensor type's number in GGUF files; UINT32_MAX: they have no such tensors.
 [[nodiscard]] constexpr std::uint32_t ggml_type_of(FormatId format) noexcept {
   switch (format) {
     case FormatId::F32: return 0;
@@ -43,12 +43,14 @@ namespace nihao {
     case FormatId::NVFP4: return 40;
     case FormatId::Q1_0: return 41;
     case FormatId::Q2_0: return 42;
+    default: return UINT32_MAX;  // formats of other files
   }
   return UINT32_MAX;
 }
 
 /// The format of a tensor type, or nothing where the library does not compute with it.
 [[nodiscard]] constexpr std::optional<FormatId> format_of_ggml_type(std::uint32_t type) noexcept {
+  if (type == UINT32_MAX) return std::nullopt;
   for (const FormatId format : all_formats)
     if (ggml_type_of(format) == type) return format;
   return std::nullopt;

@@ -43,6 +43,11 @@ enum class FormatId : std::uint8_t {
   Q2_0,
   MXFP4,
   NVFP4,
+  INT4,  // from here on: of Hugging Face checkpoints
+  INT8,
+  FP8_E4M3,
+  FP8_E5M2,
+  NF4,
 };
 
 template <class F>
@@ -92,6 +97,11 @@ inline constexpr std::size_t block_bytes = sizeof(typename F::Block);
 /// Bits a weight takes, scales included: 4.5 for Q4_0.
 template <BlockFormat F>
 inline constexpr double bits_per_weight = 8.0 * sizeof(typename F::Block) / static_cast<double>(std::size_t{F::block_size});
+
+/// Whether the CPU multiplies with this format's values as floats, and not with integers that a scale turns into values: floats
+/// themselves, and formats whose codes are floats or levels that no integers stand for (they say `float_codes`).
+template <BlockFormat F>
+inline constexpr bool multiplied_as_floats = F::block_size == 1 || requires { requires F::float_codes; };
 
 /// Stored bytes seen as blocks, in place; a rest shorter than a block is not seen.
 template <BlockFormat F>

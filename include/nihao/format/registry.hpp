@@ -4,6 +4,9 @@
 #include "../base/config.hpp"
 #include "float.hpp"
 #include "format.hpp"
+#include "fp8.hpp"
+#include "int4.hpp"
+#include "int8.hpp"
 #include "iq1_m.hpp"
 #include "iq1_s.hpp"
 #include "iq2_s.hpp"
@@ -14,6 +17,7 @@
 #include "iq4_nl.hpp"
 #include "iq4_xs.hpp"
 #include "mxfp4.hpp"
+#include "nf4.hpp"
 #include "nvfp4.hpp"
 #include "q1_0.hpp"
 #include "q2_0.hpp"
@@ -38,11 +42,12 @@ namespace nihao {
 
 /// Every FormatId, in the enum's order.
 inline constexpr FormatId all_formats[] = {
-    FormatId::F32,     FormatId::F16,    FormatId::BF16,   FormatId::Q8_0,   FormatId::Q4_0,    FormatId::Q4_1,
-    FormatId::Q5_0,    FormatId::Q5_1,   FormatId::Q2_K,   FormatId::Q3_K,   FormatId::Q4_K,    FormatId::Q5_K,
-    FormatId::Q6_K,    FormatId::Q8_K,   FormatId::IQ4_NL, FormatId::IQ4_XS, FormatId::IQ3_XXS, FormatId::IQ3_S,
-    FormatId::IQ2_XXS, FormatId::IQ2_XS, FormatId::IQ2_S,  FormatId::IQ1_S,  FormatId::IQ1_M,   FormatId::TQ1_0,
-    FormatId::TQ2_0,   FormatId::Q1_0,   FormatId::Q2_0,   FormatId::MXFP4,  FormatId::NVFP4};
+    FormatId::F32,     FormatId::F16,      FormatId::BF16,     FormatId::Q8_0,   FormatId::Q4_0,    FormatId::Q4_1,
+    FormatId::Q5_0,    FormatId::Q5_1,     FormatId::Q2_K,     FormatId::Q3_K,   FormatId::Q4_K,    FormatId::Q5_K,
+    FormatId::Q6_K,    FormatId::Q8_K,     FormatId::IQ4_NL,   FormatId::IQ4_XS, FormatId::IQ3_XXS, FormatId::IQ3_S,
+    FormatId::IQ2_XXS, FormatId::IQ2_XS,   FormatId::IQ2_S,    FormatId::IQ1_S,  FormatId::IQ1_M,   FormatId::TQ1_0,
+    FormatId::TQ2_0,   FormatId::Q1_0,     FormatId::Q2_0,     FormatId::MXFP4,  FormatId::NVFP4,   FormatId::INT4,
+    FormatId::INT8,    FormatId::FP8_E4M3, FormatId::FP8_E5M2, FormatId::NF4};
 
 /// `f(Q4_K{})` for FormatId::Q4_K and so on: the one switch from a format's id to its type. f is a generic callable that
 /// returns the same type for every format. `id` must be one of the enum's values: readers make no others.
@@ -78,6 +83,11 @@ constexpr decltype(auto) visit_format(FormatId id, F&& f) {
     case FormatId::Q2_0: return std::forward<F>(f)(Q2_0{});
     case FormatId::MXFP4: return std::forward<F>(f)(MXFP4{});
     case FormatId::NVFP4: return std::forward<F>(f)(NVFP4{});
+    case FormatId::INT4: return std::forward<F>(f)(INT4{});
+    case FormatId::INT8: return std::forward<F>(f)(INT8{});
+    case FormatId::FP8_E4M3: return std::forward<F>(f)(FP8_E4M3{});
+    case FormatId::FP8_E5M2: return std::forward<F>(f)(FP8_E5M2{});
+    case FormatId::NF4: return std::forward<F>(f)(NF4{});
   }
   return std::forward<F>(f)(F32{});
 }
@@ -87,10 +97,11 @@ struct FormatInfo {
   std::string_view name;
   std::size_t block_size;   ///< values in a block; a row is whole blocks
   std::size_t block_bytes;  ///< bytes of a block
+  bool as_floats = false;   ///< see multiplied_as_floats
 };
 
 [[nodiscard]] constexpr FormatInfo format_info(FormatId id) noexcept {
-  return visit_format(id, []<class F>(F) { return FormatInfo{F::name, F::block_size, block_bytes<F>}; });
+  return visit_format(id, []<class F>(F) { return FormatInfo{F::name, F::block_size, block_bytes<F>, multiplied_as_floats<F>}; });
 }
 
 /// "Q4_K" gives FormatId::Q4_K; nothing for other text.

@@ -9,13 +9,14 @@
 #pragma once
 
 #include "../base/config.hpp"
-#include "../base/floats.hpp"
+#include "../base/small_floats.hpp"
 #include "isa.hpp"
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if NIHAO_X86
 #include <immintrin.h>

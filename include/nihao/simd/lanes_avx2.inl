@@ -46,6 +46,32 @@ NIHAO_ALWAYS_INLINE f32x16 load(const std::uint8_t* p) noexcept {
           _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8))))};
 }
 
+// e5m2 is the upper byte of a half. e4m3 has a half's layout but for its exponent, which begins 8 lower: its bits, moved, are the
+// half of 1/256 of the value. (Its two NaNs become +-480/256: packing sees to those.)
+NIHAO_ALWAYS_INLINE __m128i widen_u8(const void* p) noexcept {
+  return _mm_cvtepu8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+}
+NIHAO_ALWAYS_INLINE f32x16 load(const e5m2* p) noexcept {
+  return {_mm256_cvtph_ps(_mm_slli_epi16(widen_u8(p), 8)), _mm256_cvtph_ps(_mm_slli_epi16(widen_u8(p + 8), 8))};
+}
+NIHAO_ALWAYS_INLINE __m256 widen_e4m3(const e4m3* p) noexcept {
+  const __m128i b = widen_u8(p), rest = _mm_and_si128(_mm_slli_epi16(b, 7), _mm_set1_epi16(0x3f80));
+  return _mm256_cvtph_ps(_mm_or_si128(rest, _mm_and_si128(_mm_slli_epi16(b, 8), _mm_set1_epi16(static_cast<short>(0x8000)))));
+}
+NIHAO_ALWAYS_INLINE f32x16 load_256ths(const e4m3* p) noexcept { return {widen_e4m3(p), widen_e4m3(p + 8)}; }
+NIHAO_ALWAYS_INLINE __m256 lookup_eight(const float* table, __m256i i) noexcept {  // bit 3 of i says which half of the table
+  return _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i),
+                          _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i), _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+}
+// table[i] for the low (Half 0) or the high four bits i of sixteen bytes.
+template <int Half>
+NIHAO_ALWAYS_INLINE f32x16 lookup_nibbles(const float (&table)[16], const std::uint8_t* p) noexcept {
+  const __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  const __m256i b = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)));
+  return {lookup_eight(table, Half == 0 ? a : _mm256_srli_epi32(a, 4)),
+          lookup_eight(table, Half == 0 ? b : _mm256_srli_epi32(b, 4))};
+}
+
 NIHAO_ALWAYS_INLINE f32x16 add(f32x16 a, f32x16 b) noexcept { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
 NIHAO_ALWAYS_INLINE f32x16 sub(f32x16 a, f32x16 b) noexcept { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
 NIHAO_ALWAYS_INLINE f32x16 mul(f32x16 a, f32x16 b) noexcept { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }

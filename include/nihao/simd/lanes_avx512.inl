@@ -43,6 +43,27 @@ NIHAO_ALWAYS_INLINE f32x16 load(const std::uint8_t* p) noexcept {
       _mm512_maskz_cvtepi32_ps(every, _mm512_maskz_cvtepu8_epi32(every, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
 
+// e5m2 is the upper byte of a half. e4m3 has a half's layout but for its exponent, which begins 8 lower: its bits, moved, are the
+// half of 1/256 of the value. (Its two NaNs become +-480/256: packing sees to those.)
+NIHAO_ALWAYS_INLINE __m256i widen_u8(const void* p) noexcept {
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+NIHAO_ALWAYS_INLINE f32x16 load(const e5m2* p) noexcept {
+  return {_mm512_maskz_cvtph_ps(every, _mm256_slli_epi16(widen_u8(p), 8))};
+}
+NIHAO_ALWAYS_INLINE f32x16 load_256ths(const e4m3* p) noexcept {
+  const __m256i b = widen_u8(p), rest = _mm256_and_si256(_mm256_slli_epi16(b, 7), _mm256_set1_epi16(0x3f80));
+  const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(b, 8), _mm256_set1_epi16(static_cast<short>(0x8000)));
+  return {_mm512_maskz_cvtph_ps(every, _mm256_or_si256(rest, sign))};
+}
+// table[i] for the low (Half 0) or the high four bits i of sixteen bytes.
+template <int Half>
+NIHAO_ALWAYS_INLINE f32x16 lookup_nibbles(const float (&table)[16], const std::uint8_t* p) noexcept {
+  const __m512i b = _mm512_maskz_cvtepu8_epi32(every, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  // The permutation looks at the low four bits alone.
+  return {_mm512_maskz_permutexvar_ps(every, Half == 0 ? b : _mm512_maskz_srli_epi32(every, b, 4), _mm512_loadu_ps(table))};
+}
+
 NIHAO_ALWAYS_INLINE f32x16 add(f32x16 a, f32x16 b) noexcept { return {_mm512_add_ps(a.v, b.v)}; }
 NIHAO_ALWAYS_INLINE f32x16 sub(f32x16 a, f32x16 b) noexcept { return {_mm512_sub_ps(a.v, b.v)}; }
 NIHAO_ALWAYS_INLINE f32x16 mul(f32x16 a, f32x16 b) noexcept { return {_mm512_mul_ps(a.v, b.v)}; }

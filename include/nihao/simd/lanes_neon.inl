@@ -65,6 +65,31 @@ NIHAO_ALWAYS_INLINE f32x16 load(const std::uint8_t* p) noexcept {
           vcvtq_f32_u32(vmovl_high_u16(b))};
 }
 
+// e5m2 is the upper byte of a half. e4m3 has a half's layout but for its exponent, which begins 8 lower: its bits, moved, are the
+// half of 1/256 of the value. (Its two NaNs become +-480/256: packing sees to those.)
+NIHAO_ALWAYS_INLINE f32x16 widen_f16(uint16x8_t low, uint16x8_t high) noexcept {
+  const float16x8_t a = vreinterpretq_f16_u16(low), b = vreinterpretq_f16_u16(high);
+  return {vcvt_f32_f16(vget_low_f16(a)), vcvt_high_f32_f16(a), vcvt_f32_f16(vget_low_f16(b)), vcvt_high_f32_f16(b)};
+}
+NIHAO_ALWAYS_INLINE f32x16 load(const e5m2* p) noexcept {
+  const uint8x16_t all = vld1q_u8(&p->bits);
+  return widen_f16(vshll_n_u8(vget_low_u8(all), 8), vshll_n_u8(vget_high_u8(all), 8));
+}
+NIHAO_ALWAYS_INLINE uint16x8_t e4m3_as_half(uint8x8_t b) noexcept {
+  return vorrq_u16(vandq_u16(vshll_n_u8(b, 7), vdupq_n_u16(0x3f80)), vandq_u16(vshll_n_u8(b, 8), vdupq_n_u16(0x8000)));
+}
+NIHAO_ALWAYS_INLINE f32x16 load_256ths(const e4m3* p) noexcept {
+  const uint8x16_t all = vld1q_u8(&p->bits);
+  return widen_f16(e4m3_as_half(vget_low_u8(all)), e4m3_as_half(vget_high_u8(all)));
+}
+// table[i] for the low (Half 0) or the high four bits i of sixteen bytes.
+template <int Half>
+NIHAO_ALWAYS_INLINE f32x16 lookup_nibbles(const float (&table)[16], const std::uint8_t* p) noexcept {
+  float values[16];
+  for (int i = 0; i < 16; ++i) values[i] = table[p[i] >> 4 * Half & 15];
+  return load(values);
+}
+
 NIHAO_ALWAYS_INLINE f32x16 add(f32x16 a, f32x16 b) noexcept { return NIHAO_FOUR_OF_TWO(vaddq_f32, a, b); }
 NIHAO_ALWAYS_INLINE f32x16 sub(f32x16 a, f32x16 b) noexcept { return NIHAO_FOUR_OF_TWO(vsubq_f32, a, b); }
 NIHAO_ALWAYS_INLINE f32x16 mul(f32x16 a, f32x16 b) noexcept { return NIHAO_FOUR_OF_TWO(vmulq_f32, a, b); }

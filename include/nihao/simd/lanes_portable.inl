@@ -64,7 +64,7 @@ template <class T>
 inline f32x16 load_widened(const T* p) noexcept {
   float wide[16];
   for (int i = 0; i < 16; ++i) {
-    if constexpr (sizeof(T) == 2) wide[i] = to_float(p[i]);
+    if constexpr (std::is_class_v<T>) wide[i] = to_float(p[i]);
     else wide[i] = static_cast<float>(p[i]);
   }
   return load(wide);
@@ -73,6 +73,21 @@ NIHAO_ALWAYS_INLINE f32x16 load(const f16* p) noexcept { return load_widened(p);
 NIHAO_ALWAYS_INLINE f32x16 load(const bf16* p) noexcept { return load_widened(p); }
 NIHAO_ALWAYS_INLINE f32x16 load(const std::int8_t* p) noexcept { return load_widened(p); }
 NIHAO_ALWAYS_INLINE f32x16 load(const std::uint8_t* p) noexcept { return load_widened(p); }
+
+// e4m3 comes as 1/256 of its value, as on the sets that make a half of it.
+NIHAO_ALWAYS_INLINE f32x16 load(const e5m2* p) noexcept { return load_widened(p); }
+inline f32x16 load_256ths(const e4m3* p) noexcept {
+  float wide[16];
+  for (int i = 0; i < 16; ++i) wide[i] = to_float(p[i]) * 0x1p-8f;
+  return load(wide);
+}
+// table[i] for the low (Half 0) or the high four bits i of sixteen bytes.
+template <int Half>
+inline f32x16 lookup_nibbles(const float (&table)[16], const std::uint8_t* p) noexcept {
+  float values[16];
+  for (int i = 0; i < 16; ++i) values[i] = table[p[i] >> 4 * Half & 15];
+  return load(values);
+}
 
 NIHAO_ALWAYS_INLINE f32x16 add(f32x16 a, f32x16 b) noexcept {
   return each_batch([&](std::size_t i) { return a.v[i] + b.v[i]; });

@@ -18,11 +18,12 @@ struct ExpandedBlock {
 
 /// What a format's blocks come to.
 enum class ExpandedKind : std::uint8_t {
-  scaled,         ///< scale * (codes - zero point)
-  with_minimum,   ///< scale * codes + second
-  halves,         ///< scale * (codes - zero point) for the lower sixteen columns, second for the upper
-  signed_bytes,   ///< scale * codes, which are signed
-  signed_halves,  ///< as halves, with signed codes
+  scaled,               ///< scale * (codes - zero point)
+  with_minimum,         ///< scale * codes + second
+  halves,               ///< scale * (codes - zero point) for the lower sixteen columns, second for the upper
+  signed_bytes,         ///< scale * codes, which are signed
+  signed_halves,        ///< as halves, with signed codes
+  signed_with_minimum,  ///< as with_minimum, with signed codes
 };
 
 inline constexpr std::size_t expanded_panel = 64;      ///< blocks of a row that are expanded at a time: 80 KiB for two tiles
@@ -33,6 +34,14 @@ inline constexpr std::size_t few_rows = 64;            ///< rows of x for which 
 /// Floats that one worker needs.
 [[nodiscard]] constexpr std::size_t expanded_scratch() noexcept {
   return most_expanded_tiles * (expanded_panel * sizeof(ExpandedBlock) / sizeof(float) + expanded_rows * tile_rows);
+}
+
+[[nodiscard]] constexpr bool has_signed_codes(ExpandedKind k) noexcept { return k >= ExpandedKind::signed_bytes; }
+[[nodiscard]] constexpr bool has_second_scale(ExpandedKind k) noexcept {
+  return k == ExpandedKind::halves || k == ExpandedKind::signed_halves;
+}
+[[nodiscard]] constexpr bool adds_minimum(ExpandedKind k) noexcept {
+  return k == ExpandedKind::with_minimum || k == ExpandedKind::signed_with_minimum;
 }
 
 }  // namespace nihao

@@ -7,12 +7,12 @@ inline constexpr int shared_tiles = tile_tokens >= 8 ? 2 : 1;                   
 inline constexpr int shared_tokens = tile_tokens >= 8 ? 4 : tile_tokens >= 2 ? 2 : 1;  // T: tokens of it
 
 template <class F>
-inline constexpr ExpandedKind expanded_kind =
-    signed_codes<F>                          ? (has_halves<F> ? ExpandedKind::signed_halves : ExpandedKind::signed_bytes)
-    : has_halves<F>                          ? ExpandedKind::halves
-    : requires(const Tile<F>& w) { w.m; }    ? ExpandedKind::with_minimum
-    : requires(const Tile<F>& w) { w.pair; } ? ExpandedKind::with_minimum
-                                             : ExpandedKind::scaled;
+inline constexpr ExpandedKind expanded_kind = signed_codes<F> ? (has_halves<F>    ? ExpandedKind::signed_halves
+                                                                 : has_minimum<F> ? ExpandedKind::signed_with_minimum
+                                                                                  : ExpandedKind::signed_bytes)
+                                                              : (has_halves<F>    ? ExpandedKind::halves
+                                                                 : has_minimum<F> ? ExpandedKind::with_minimum
+                                                                                  : ExpandedKind::scaled);
 
 template <class F, int B, int... S>
 NIHAO_ALWAYS_INLINE void expand_codes(const Tile<F>& w, std::size_t step, ExpandedBlock& to,
@@ -24,8 +24,7 @@ NIHAO_ALWAYS_INLINE void expand_block(const Tile<F>& w, std::size_t step, Expand
   expand_codes<F, B>(w, step, to, std::make_integer_sequence<int, 8>());
   store(to.scale, half_scale<F, B, 0>(w, step));
   if constexpr (has_halves<F>) store(to.second, half_scale<F, B, 1>(w, step));
-  else if constexpr (requires { w.pair; }) store(to.second, mul(load(w.negative_dmin), load(w.pair[step].min[B])));
-  else if constexpr (requires { w.m; }) store(to.second, load(w.m));
+  else if constexpr (has_minimum<F>) store(to.second, minimum<F, B>(w, step));
 }
 // `blocks` blocks of 32 from the tiles at w.
 template <class F>
@@ -64,8 +63,7 @@ NIHAO_ALWAYS_INLINE void expanded_groups(const ExpandedBlock* const (&w)[R], std
       const std::int8_t* a = q + static_cast<std::size_t>(t) * activation_block;
       NIHAO_UNROLL
       for (int r = 0; r < R; ++r) {
-        if constexpr (K == ExpandedKind::signed_bytes || K == ExpandedKind::signed_halves)
-          to[r][t] = dot_s8(to[r][t], c[r], a, s);
+        if constexpr (has_signed_codes(K)) to[r][t] = dot_s8(to[r][t], c[r], a, s);
         else to[r][t] = dot_codes(to[r][t], c[r], a, s);
       }
     }
@@ -95,7 +93,7 @@ NIHAO_ALWAYS_INLINE void add_products(f32x16 (&acc)[R][T], const i32x16 (&dot)[R
 template <ExpandedKind K, int R>
 NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& x, std::size_t row, std::size_t there,
                                     float* sums) noexcept {
-  constexpr bool halves = K == ExpandedKind::halves || K == ExpandedKind::signed_halves;
+  constexpr bool halves = has_second_scale(K);
   constexpr int T = shared_tokens;
   f32x16 acc[R][T];
   NIHAO_UNROLL
@@ -110,7 +108,7 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
     NIHAO_UNROLL
     for (int r = 0; r < R; ++r) {
       scale[r] = load(panel.blocks[r][b].scale);
-      if constexpr (K == ExpandedKind::with_minimum || halves) second[r] = load(panel.blocks[r][b].second);
+      if constexpr (adds_minimum(K) || halves) second[r] = load(panel.blocks[r][b].second);
     }
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
@@ -128,7 +126,7 @@ NIHAO_NOINLINE void expanded_tokens(const Panel<R>& panel, const QuantizedRows& 
       expanded_groups<K, 4>(panel.blocks, b, at.q, dot);
       add_products(acc, dot, scale, at.d);
     }
-    if constexpr (K == ExpandedKind::with_minimum) {
+    if constexpr (adds_minimum(K)) {
       NIHAO_UNROLL
       for (int t = 0; t < T; ++t) {
         const f32x16 s = set1(at.d_sum[t]);

@@ -24,6 +24,7 @@ struct TileOutput {
   int lanes;           ///< columns that exist, 1 to 16
   const float* bias;   ///< [lanes], added once; or null
   bool accumulate;     ///< add to what is there, instead of overwriting
+  float scale = 1;     ///< of the products, before the bias
 };
 
 }  // namespace nihao

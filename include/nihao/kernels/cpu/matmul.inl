@@ -46,6 +46,10 @@ NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q4_1>& w, std::size_t) noexcept {
   return nibbles<S / 4>(w.q[S % 4]);
 }
 template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<INT4>& w, std::size_t) noexcept {
+  return nibbles<S / 4>(w.q[S % 4]);
+}
+template <int B, int S>
 NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_0>& w, std::size_t) noexcept {
   return bit_or(nibbles<S / 4>(w.q[S % 4]), upper_bits<S, 1>(w.h));
 }
@@ -55,6 +59,10 @@ NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q5_1>& w, std::size_t) noexcept {
 }
 template <int B, int S>
 NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<Q8_0>& w, std::size_t) noexcept {
+  return load_u8(w.q[S]);
+}
+template <int B, int S>
+NIHAO_ALWAYS_INLINE u8x64 codes(const Tile<INT8>& w, std::size_t) noexcept {
   return load_u8(w.q[S]);
 }
 template <int B, int S>
@@ -175,6 +183,8 @@ inline constexpr bool signed_codes<Q8_0> = true;
 template <>
 inline constexpr bool signed_codes<Q8_K> = true;
 template <>
+inline constexpr bool signed_codes<INT8> = true;
+template <>
 inline constexpr bool signed_codes<IQ4_NL> = true;
 
 // Whether the arithmetic of a tile takes longer than reading it. Then the processor's own prefetcher, which follows what is read,
@@ -264,6 +274,17 @@ NIHAO_ALWAYS_INLINE f32x16 half_scale(const Tile<F>& w, std::size_t step) noexce
   else return load(w.d);
 }
 
+// What is added to the sum of d * codes for each 32-block B of a step; a minimum of sixteen columns (`min`) is another thing.
+template <class F>
+inline constexpr bool has_minimum =
+    requires(const Tile<F>& w) { w.m; } || requires(const Tile<F>& w) { w.negative_z; } || requires(const Tile<F>& w) { w.pair; };
+template <class F, int B>
+NIHAO_ALWAYS_INLINE f32x16 minimum(const Tile<F>& w, std::size_t step) noexcept {
+  if constexpr (requires { w.m; }) return load(w.m);
+  else if constexpr (requires { w.negative_z; }) return mul(load(w.d), load(w.negative_z));
+  else return mul(load(w.negative_dmin), load(w.pair[step].min[B]));
+}
+
 // Group S of blocks B + Nth of a step.
 template <class F, int B, int S, int T, class X, std::size_t N, int... Nth>
 NIHAO_ALWAYS_INLINE void groups(const Tile<F>& w, std::size_t step, const BlockCursor<X> (&x)[N], i32x16 (&sum)[N][T],
@@ -293,10 +314,8 @@ NIHAO_ALWAYS_INLINE void add_block(const Tile<F>& w, std::size_t step, const Blo
       acc[t] = fma(lower_min, set1(d[0] * static_cast<float>(x.sum[2 * t])), acc[t]);
       acc[t] = fma(upper_min, set1(d[X::scales - 1] * static_cast<float>(x.sum[2 * t + 1])), acc[t]);
     }
-  } else if constexpr (requires { w.negative_dmin; } || requires { w.m; }) {
-    f32x16 min;
-    if constexpr (requires { w.m; }) min = load(w.m);
-    else min = mul(load(w.negative_dmin), load(w.pair[step].min[B]));
+  } else if constexpr (has_minimum<F>) {
+    const f32x16 min = minimum<F, B>(w, step);
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) acc[t] = fma(min, set1(x.d_sum[t]), acc[t]);
   }
@@ -350,13 +369,36 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const X& x, std::size_t firs
     }
   }
 }
+// acc[t] += a column of sixteen rows times x[Stride t]
+template <int T>
+NIHAO_ALWAYS_INLINE void add_column(f32x16 (&acc)[T], f32x16 column, const float* x, std::size_t stride) noexcept {
+  NIHAO_UNROLL
+  for (int t = 0; t < T; ++t) acc[t] = fma(column, set1(x[static_cast<std::size_t>(t) * stride]), acc[t]);
+}
 template <class F, int T>
+  requires(F::block_size == 1)
 NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
   const float* rows = x.data + first * x.stride;
-  for (std::size_t k = 0; k < x.k; ++k) {
-    const f32x16 column = load(w[k].w);
-    NIHAO_UNROLL
-    for (int t = 0; t < T; ++t) acc[t] = fma(column, set1(rows[static_cast<std::size_t>(t) * x.stride + k]), acc[t]);
+  for (std::size_t k = 0; k < x.k; ++k) add_column(acc, load(w[k].w), rows + k, x.stride);
+}
+// Codes that are floats, or levels: each value is what dequantize() makes of it, so the exact mode has the same bits.
+template <class F, int T>
+  requires(F::block_size == 32)
+NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
+  const float* row = x.data + first * x.stride;
+  for (std::size_t b = 0; b < x.k / 32; ++b) {
+    f32x16 d = load(w[b].d);
+    if constexpr (std::is_same_v<F, NF4>) {
+      for (std::size_t i = 0; i < 16; ++i, ++row)
+        add_column(acc, mul(lookup_nibbles<0>(NF4::levels, w[b].q[i]), d), row, x.stride);
+      for (std::size_t i = 0; i < 16; ++i, ++row)
+        add_column(acc, mul(lookup_nibbles<1>(NF4::levels, w[b].q[i]), d), row, x.stride);
+    } else if constexpr (std::is_same_v<F, FP8_E4M3>) {
+      d = mul(d, set1(256.0f));
+      for (std::size_t i = 0; i < 32; ++i, ++row) add_column(acc, mul(load_256ths(w[b].q[i]), d), row, x.stride);
+    } else {
+      for (std::size_t i = 0; i < 32; ++i, ++row) add_column(acc, mul(load(w[b].q[i]), d), row, x.stride);
+    }
   }
 }
 
@@ -364,6 +406,7 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::siz
 NIHAO_ALWAYS_INLINE void write_sums(const TileOutput& out, std::size_t row, f32x16 bias, f32x16 y) noexcept {
   const bool whole = out.lanes == 16;
   float* to = out.data + row * out.stride;
+  if (out.scale != 1.0f) y = mul(y, set1(out.scale));
   if (out.bias != nullptr) y = add(y, bias);
   if (out.accumulate) y = add(whole ? load(to) : load(to, out.lanes), y);
   if (whole) store(to, y);

@@ -59,8 +59,12 @@ void matmul_one_tile(const TileTask& task) noexcept {
   const CpuWeight& w = *task.weight;
   const std::size_t row = task.tile * tile_rows;
   const auto output = [&](std::size_t first) {
-    return TileOutput{task.out.data() + first, task.out.stride(), static_cast<int>(std::min(tile_rows, w.rows - first)),
-                      task.bias == nullptr ? nullptr : task.bias + first, task.accumulate};
+    return TileOutput{task.out.data() + first,
+                      task.out.stride(),
+                      static_cast<int>(std::min(tile_rows, w.rows - first)),
+                      task.bias == nullptr ? nullptr : task.bias + first,
+                      task.accumulate,
+                      static_cast<float>(w.scale)};
   };
   const FloatRows floats{task.x.data(), task.x.stride(), task.x.cols()};
   if (w.tiles == nullptr) {  // exact: the tile's rows as floats, side by side
@@ -74,7 +78,7 @@ void matmul_one_tile(const TileTask& task) noexcept {
   }
   Q::visit(w.format, [&]<class F>(F) {
     const auto* tiles = reinterpret_cast<const Tile<F>*>(w.tiles) + task.tile * (w.cols / F::block_size);
-    if constexpr (F::block_size == 1) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, output(row));
+    if constexpr (multiplied_as_floats<F>) matmul_tile_on<isa, F>(tiles, floats, task.first, task.count, output(row));
     else {
       const QuantizedRows& x = task.quantized;
       TileOutput outs[most_expanded_tiles];

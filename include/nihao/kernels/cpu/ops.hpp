@@ -23,6 +23,7 @@ struct ScratchShape {
   std::size_t head_dim, heads;
   std::size_t max_positions;
   std::size_t value_dim = 0;  ///< 0: head_dim
+  bool reorders = false;      ///< whether a weight has an order of its columns
 };
 
 /// Memory that operations use while they run. One per session: two sessions never share one.
@@ -44,6 +45,7 @@ class CpuScratch {
     const std::size_t row_bytes = blocks * quantized_block_bytes;
     s.rows_ = round_up(shape.rows, most_grouped_rows);
     NIHAO_TRY(s.quantized_, PageBuffer::allocate(cpu.exact() ? 0 : s.rows_ * row_bytes + 256));
+    if (shape.reorders) { NIHAO_TRY(s.reordered_, PageBuffer::allocate(shape.rows * s.k_ * sizeof(float))); }
     return s;
   }
   CpuScratch() noexcept = default;
@@ -61,16 +63,21 @@ class CpuScratch {
     return {reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks), d, d_sum, sum, k,
             std::bit_floor(std::min(rows, most_grouped_rows))};
   }
+  /// Room for the input of weights that have an order of their columns.
+  [[nodiscard]] MatrixView<float> reordered(std::size_t rows, std::size_t cols) const noexcept {
+    NIHAO_ASSERT(rows * cols * sizeof(float) <= reordered_.size());
+    return {reinterpret_cast<float*>(reordered_.data()), rows, cols};
+  }
   [[nodiscard]] float* worker(int index) const noexcept {
     return reinterpret_cast<float*>(floats_.data()) + static_cast<std::size_t>(index) * worker_floats_;
   }
   [[nodiscard]] std::span<float> partial(int workers) const noexcept { return {worker(workers), partial_floats_}; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return floats_.size() + quantized_.size(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return floats_.size() + quantized_.size() + reordered_.size(); }
 
  private:
   // Of one block of a row: integers, two scales, d_sum, two sums.
   static constexpr std::size_t quantized_block_bytes = activation_block + 5 * sizeof(float);
-  PageBuffer floats_, quantized_;
+  PageBuffer floats_, quantized_, reordered_;
   std::size_t rows_ = 0, k_ = 0, worker_floats_ = 0, partial_floats_ = 0;
 };
 
@@ -93,6 +100,11 @@ struct Ops<Cpu> {
                                                 std::span<const std::byte> stored, Arena& arena, bool release) {
     return pack_weight(cpu, format, rows, cols, stored, arena, release);
   }
+  /// The same from rows that are made as they are packed.
+  [[nodiscard]] static Expected<Weight> prepare(const Cpu& cpu, FormatId format, std::uint32_t rows, std::uint32_t cols,
+                                                RowMaker make, const WeightTerms& terms, Arena& arena) {
+    return pack_weight(cpu, format, rows, cols, make, terms, arena);
+  }
 
   /// A matrix whose rows are looked up: nothing is packed.
   [[nodiscard]] static Weight table(FormatId format, std::uint32_t rows, std::uint32_t cols,
@@ -111,51 +123,26 @@ struct Ops<Cpu> {
     });
   }
 
-  /// All `jobs` on the same input x: [tokens, k]. Quantizes x once. Q says which formats' kernels exist.
+  /// All `jobs` on the same input x: [tokens, k]. Quantizes x once for all neighbours whose columns are in the same order. Q says
+  /// which formats' kernels exist.
   template <class Q>
   static void linear(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Job> jobs,
                      InputPrecision precision = InputPrecision::usual) noexcept {
-    const std::size_t tokens = x.rows(), k = x.cols();
-    const bool fine = precision == InputPrecision::fine;
-    QuantizedRows quantized{};
-    bool any_quantized = false;
-    std::size_t tiles = 0;
-    for (const Job& job : jobs) {
-      any_quantized = any_quantized || format_info(job.weight->format).block_size > 1;
-      tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
-    }
-    if (any_quantized && !cpu.exact()) {
-      quantized = scratch.quantized(tokens, k);
-      each_row(cpu, tokens, k, [&](std::size_t t) {
-        if (fine) NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, FineRows{quantized}, t));
-        else NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t));
-      });
-    }
-    // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
-    // size, for a last one of a few rows would read all weights for those.
-    const std::size_t most = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
-    const std::size_t even = ceil_div(tokens, std::max<std::size_t>(1, ceil_div(tokens, most)));
-    const std::size_t slab = std::max<std::size_t>(1, cpu.exact() ? tokens : round_up<std::size_t>(even, 8));
-    const std::size_t slabs = ceil_div(tokens, slab);
-    const std::size_t together = cpu.exact() || !any_quantized ? 1 : most_expanded_tiles;
-    const std::size_t each =
-        round_up(std::max<std::size_t>(1, tiles * slabs / (static_cast<std::size_t>(cpu.workers()) * 16)), together);
-    const std::size_t tasks_per_slab = ceil_div(tiles, each);
-    cpu.parallel(static_cast<int>(tasks_per_slab * slabs), [&](int task, int worker) {
-      const std::size_t s = static_cast<std::size_t>(task) / tasks_per_slab,
-                        first_tile = static_cast<std::size_t>(task) % tasks_per_slab * each;
-      const std::size_t first = s * slab, count = std::min(slab, tokens - first);
-      std::size_t skipped = 0;
-      for (const Job& job : jobs) {
-        const std::size_t here = ceil_div<std::size_t>(job.weight->rows, tile_rows);
-        const std::size_t from = std::max(first_tile, skipped), to = std::min(first_tile + each, skipped + here);
-        const std::size_t step = format_info(job.weight->format).block_size > 1 ? together : 1;
-        for (std::size_t tile = from; tile < to; tile += step)
-          matmul_one_tile<Q>(cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
-                                           std::min(step, to - tile), x, quantized, fine, first, count, scratch.worker(worker)});
-        skipped += here;
+    while (!jobs.empty()) {
+      const std::uint32_t* const order = jobs[0].weight->order;
+      std::size_t n = 1;
+      while (n < jobs.size() && jobs[n].weight->order == order) ++n;
+      if (order == nullptr) {
+        linear_in_order<Q>(cpu, scratch, x, jobs.first(n), precision);
+      } else {
+        const MatrixView<float> moved = scratch.reordered(x.rows(), x.cols());
+        each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) {
+          for (std::size_t i = 0; i < x.cols(); ++i) moved(t, i) = x(t, order[i]);
+        });
+        linear_in_order<Q>(cpu, scratch, moved, jobs.first(n), precision);
       }
-    });
+      jobs = jobs.subspan(n);
+    }
   }
 
   /// Head h of out = weights[h] times head h of x: heads begin every x_stride columns of x, every out_stride of out. A weight is
@@ -380,6 +367,52 @@ struct Ops<Cpu> {
   }
 
  private:
+  template <class Q>
+  static void linear_in_order(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Job> jobs,
+                              InputPrecision precision) noexcept {
+    const std::size_t tokens = x.rows(), k = x.cols();
+    const bool fine = precision == InputPrecision::fine;
+    QuantizedRows quantized{};
+    bool any_quantized = false;
+    std::size_t tiles = 0;
+    for (const Job& job : jobs) {
+      any_quantized = any_quantized || !format_info(job.weight->format).as_floats;
+      tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
+    }
+    if (any_quantized && !cpu.exact()) {
+      quantized = scratch.quantized(tokens, k);
+      each_row(cpu, tokens, k, [&](std::size_t t) {
+        if (fine) NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, FineRows{quantized}, t));
+        else NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t));
+      });
+    }
+    // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
+    // size, for a last one of a few rows would read all weights for those.
+    const std::size_t most = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
+    const std::size_t even = ceil_div(tokens, std::max<std::size_t>(1, ceil_div(tokens, most)));
+    const std::size_t slab = std::max<std::size_t>(1, cpu.exact() ? tokens : round_up<std::size_t>(even, 8));
+    const std::size_t slabs = ceil_div(tokens, slab);
+    const std::size_t together = cpu.exact() || !any_quantized ? 1 : most_expanded_tiles;
+    const std::size_t each =
+        round_up(std::max<std::size_t>(1, tiles * slabs / (static_cast<std::size_t>(cpu.workers()) * 16)), together);
+    const std::size_t tasks_per_slab = ceil_div(tiles, each);
+    cpu.parallel(static_cast<int>(tasks_per_slab * slabs), [&](int task, int worker) {
+      const std::size_t s = static_cast<std::size_t>(task) / tasks_per_slab,
+                        first_tile = static_cast<std::size_t>(task) % tasks_per_slab * each;
+      const std::size_t first = s * slab, count = std::min(slab, tokens - first);
+      std::size_t skipped = 0;
+      for (const Job& job : jobs) {
+        const std::size_t here = ceil_div<std::size_t>(job.weight->rows, tile_rows);
+        const std::size_t from = std::max(first_tile, skipped), to = std::min(first_tile + each, skipped + here);
+        const std::size_t step = !format_info(job.weight->format).as_floats ? together : 1;
+        for (std::size_t tile = from; tile < to; tile += step)
+          matmul_one_tile<Q>(cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
+                                           std::min(step, to - tile), x, quantized, fine, first, count, scratch.worker(worker)});
+        skipped += here;
+      }
+    });
+  }
+
   // A few rows are quicker done here than handed over.
   template <class F>
   static void each_row(const Cpu& cpu, std::size_t rows, std::size_t width, const F& f) noexcept {

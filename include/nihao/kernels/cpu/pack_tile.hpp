@@ -117,9 +117,24 @@ void pack(Tile<F>* tiles, const BlockColumn& rows) noexcept {
     else columns_of<Halves8>(groups[i], {tiles[2 * i].w, tiles[2 * i + 1].w});
   }
 }
-// The formats of 32: a scale, perhaps a minimum, perhaps fifth bits, and codes.
+// Formats that are multiplied as floats. Of four-bit codes a byte holds two columns'.
 template <class F>
-  requires(F::block_size == 32)
+  requires(F::block_size == 32 && multiplied_as_floats<F>)
+void pack(Tile<F>* to, const BlockColumn& rows) noexcept {
+  for (std::size_t r = 0; r < tile_rows; ++r) {
+    const auto& block = rows.row<typename F::Block>(r);
+    to->d[r] = block.d;
+    for (std::size_t i = 0; i < std::size(to->q); ++i) {
+      if constexpr (std::is_same_v<F, NF4>) to->q[i][r] = block.qs[i];
+      else to->q[i][r] = block.q[i];
+      if constexpr (std::is_same_v<F, FP8_E4M3>)
+        if ((block.q[i].bits & 0x7f) == 0x7f) to->d[r] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+}
+// The other formats of 32: a scale, perhaps a minimum or a zero point, perhaps fifth bits, and codes.
+template <class F>
+  requires(F::block_size == 32 && !multiplied_as_floats<F>)
 void pack(Tile<F>* to, const BlockColumn& rows) noexcept {
   Tile<F>& tile = *to;
   using Block = typename F::Block;
@@ -127,6 +142,7 @@ void pack(Tile<F>* to, const BlockColumn& rows) noexcept {
     if constexpr (requires { tile.e; }) tile.e[r] = rows.row<Block>(r).e;
     else tile.d[r] = rows.row<Block>(r).d;
     if constexpr (requires { tile.m; }) tile.m[r] = rows.row<Block>(r).m;
+    if constexpr (requires { tile.negative_z; }) tile.negative_z[r] = negated(rows.row<Block>(r).z);
   }
   if constexpr (requires { tile.h; }) spread_fifth_bits<Block>(rows, tile.h);
   spread(rows, sizeof(Block) - sizeof tile.q / tile_rows, sizeof tile.q / tile_rows, tile.q[0]);

@@ -177,6 +177,35 @@ struct Tile<Q3_K> {
   } half[2];
 };
 
+// The zero point is kept with its sign turned: what is added to d * codes is d * negative_z.
+template <>
+struct Tile<INT4> {
+  f16 d[16], negative_z[16];
+  std::uint8_t q[4][64];
+};
+template <>
+struct Tile<INT8> {
+  float d[16];
+  f16 negative_z[16];
+  std::uint8_t q[8][64];
+};
+// Of formats that are multiplied as floats: column after column, sixteen rows side by side.
+template <>
+struct Tile<FP8_E4M3> {
+  float d[16];  // NaN where a code of the block is
+  e4m3 q[32][16];
+};
+template <>
+struct Tile<FP8_E5M2> {
+  float d[16];
+  e5m2 q[32][16];
+};
+template <>
+struct Tile<NF4> {
+  float d[16];
+  std::uint8_t q[16][16];  // column i in the low halves of q[i], column i + 16 in the high halves
+};
+
 namespace detail {
 
 // Row r's bytes out of groups of 64.
@@ -230,6 +259,25 @@ inline void unpack(const Tile<Q5_1>& tile, std::size_t r, Q5_1::Block& b) noexce
 inline void unpack(const Tile<Q8_0>& tile, std::size_t r, Q8_0::Block& b) noexcept {
   b.d = tile.d[r];
   collect(tile.q[0], r, b.q, 32);
+}
+inline void unpack(const Tile<INT4>& tile, std::size_t r, INT4::Block& b) noexcept {
+  b.d = tile.d[r], b.z = negated(tile.negative_z[r]);
+  collect(tile.q[0], r, b.qs, 16);
+}
+inline void unpack(const Tile<INT8>& tile, std::size_t r, INT8::Block& b) noexcept {
+  b.d = tile.d[r], b.z = negated(tile.negative_z[r]);
+  collect(tile.q[0], r, b.q, 32);
+}
+// A block with a NaN comes back as NaNs alone.
+template <class F>
+  requires requires(const Tile<F>& tile) { tile.q[0][0].bits; }
+void unpack(const Tile<F>& tile, std::size_t r, typename F::Block& b) noexcept {
+  b.d = tile.d[r];
+  for (std::size_t i = 0; i < 32; ++i) b.q[i] = tile.q[i][r];
+}
+inline void unpack(const Tile<NF4>& tile, std::size_t r, NF4::Block& b) noexcept {
+  b.d = tile.d[r];
+  for (std::size_t i = 0; i < 16; ++i) b.qs[i] = tile.q[i][r];
 }
 inline void unpack(const Tile<Q4_K>& tile, std::size_t r, Q4_K::Block& b) noexcept {
   b.d = tile.d[r], b.dmin = negated(tile.negative_dmin[r]);
