@@ -37,7 +37,7 @@ namespace {
   std::uint64_t in_blocks = 0, all = 0;
   for (const TensorInfo& t : model.tensors().tensors()) {
     all += t.elements();
-    if (format_info(t.format).block_size > 1) in_blocks += t.elements();
+    if (!format_info(t.format).as_floats) in_blocks += t.elements();
   }
   return !model.device().exact() && in_blocks > all / 2;
 }

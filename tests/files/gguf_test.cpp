@@ -387,6 +387,7 @@ TEST_CASE("a tensor line is held to the format: rank, axes, type, whole blocks, 
 
 TEST_CASE("ggml's table of types agrees with the formats that the library has") {
   for (const FormatId format : all_formats) {
+    if (ggml_type_of(format) == UINT32_MAX) continue;  // of other files
     const auto info = ggml_type_info(ggml_type_of(format));
     REQUIRE(info.has_value());
     CHECK(info->name == format_info(format).name);

@@ -1,6 +1,7 @@
 // What the tests of whole models share: the golden checkpoints, and ways to run a model over a prompt.
 #pragma once
 
+#include "nihao/files/ggml_types.hpp"
 #include "nihao/files/safetensors.hpp"
 #include "nihao/models/any_model.hpp"
 #include "support/data.hpp"
@@ -51,9 +52,29 @@ class CheckpointFolder {
   TempFolder temp_;
 };
 
-/// Formats whose golden blocks have no golden model: ggml does not compute with the first, and cannot make the others.
+/// Checkpoints of golden/quant/hf.
+inline constexpr const char* quantized_cases[] = {"awq_gemm_4bit",
+                                                  "gptq_4bit_sym",
+                                                  "gptq_4bit_asym_actorder",
+                                                  "gptq_8bit_asym",
+                                                  "gptq_8bit_sym_actorder",
+                                                  "gptq_v2_4bit_asym",
+                                                  "fp8_per_tensor_static",
+                                                  "fp8_per_channel_dynamic",
+                                                  "fp8_block128",
+                                                  "w8a8_int8_channel",
+                                                  "w4a16_pack_quantized",
+                                                  "hqq_4bit",
+                                                  "bnb_nf4",
+                                                  "bnb_nf4_double_quant",
+                                                  "mxfp4_gpt_oss",
+                                                  "nvfp4_compressed_tensors",
+                                                  "nvfp4_modelopt"};
+
+/// Formats whose golden blocks have no golden model: ggml does not compute with the first, and cannot make the others. Formats
+/// that no GGUF file has are in quantized_cases.
 inline bool has_golden_file(FormatId format) {
-  return format != FormatId::Q8_K && format != FormatId::Q1_0 && format != FormatId::Q2_0;
+  return ggml_type_of(format) != UINT32_MAX && format != FormatId::Q8_K && format != FormatId::Q1_0 && format != FormatId::Q2_0;
 }
 
 template <class T>

@@ -160,7 +160,6 @@ TEST_CASE("what would change the result and is not known is refused by its path"
   CHECK(biased.qkv_bias);
   CHECK(biased.o_bias);
   CHECK(biased.ffn_bias);
-  refused(with(llama(), "quantization_config", R"({"quant_method": "awq"})"), unsupported, "quantization_config");
   refused(with(llama(), "partial_rotary_factor", "0.5"), unsupported, "partial_rotary_factor");
   refused(with(llama(), "logits_scaling", "8"), unsupported, "logits_scaling");
   refused(with(llama(), "hidden_act", "\"gelu\""), unsupported, "hidden_act");

@@ -99,6 +99,15 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "a sequence has the same bits alone, in a batch of five, in any chunks, on one and two threads and every set: checkpoints") {
+  const auto folder = data("golden/quant/hf");
+  if (!folder) NIHAO_SKIP("golden/quant/hf");
+  for (const std::string name : quantized_cases)
+    check_invariance(
+        name, [&](const LoadOptions& options) { return load_hf((*folder / name).string(), options); }, sanitized ? 20 : 80);
+}
+
 TEST_CASE("bits do not change over attention's splits, with any type of keys and values, nor in the exact mode") {
   const auto models = data("golden/models");
   const auto folder = data("golden/quant/gguf");

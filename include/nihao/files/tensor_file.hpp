@@ -8,12 +8,35 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace nihao {
+
+/// A matrix, or a stack of them, that a file has in several tensors: codes here, scales there. Its rows are put together when
+/// they are asked for. What could be wrong with the parts was found when this was made.
+class TensorParts {
+ public:
+  TensorParts() = default;
+  TensorParts(const TensorParts&) = delete;
+  TensorParts& operator=(const TensorParts&) = delete;
+  virtual ~TensorParts() = default;
+
+  /// Writes rows [first, first + count) as blocks of the tensor's format. `working`: count * cols bytes. Several threads may
+  /// call.
+  virtual void rows(std::size_t first, std::size_t count, std::byte* to, std::uint8_t* working) const noexcept = 0;
+
+  [[nodiscard]] double scale() const noexcept { return scale_; }
+  /// Column i of those rows is column order()[i] of the matrix; null: column i.
+  [[nodiscard]] const std::uint32_t* order() const noexcept { return order_ == nullptr ? nullptr : order_->data(); }
+
+ protected:
+  double scale_ = 1;                                         ///< of all values of those blocks
+  std::shared_ptr<const std::vector<std::uint32_t>> order_;  ///< matrices of the same order share it
+};
 
 /// One tensor as the file stores it. `shape` is in row-major order, outermost first: a linear layer's weight is [out, in], and
 /// its rows are contiguous and start on a block boundary. (GGUF writes the axes in the opposite order; readers turn them.)
@@ -25,6 +48,7 @@ struct TensorInfo {
   std::span<const std::byte> bytes;    ///< exactly the tensor's bytes
   std::uint64_t offset;                ///< of the first byte in its file
   std::uint32_t file;                  ///< which shard
+  const TensorParts* parts = nullptr;  ///< not null: `bytes` are codes alone, in another order; the rows come from here
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return rank < 2 ? 1 : shape[0] * shape[1] * shape[2] * shape[3] / cols(); }
   [[nodiscard]] std::uint64_t cols() const noexcept { return shape[rank - 1u]; }
@@ -43,6 +67,15 @@ class TensorFile {
     by_name_.resize(tensors_.size());
     for (std::uint32_t i = 0; i < by_name_.size(); ++i) by_name_[i] = i;
     std::sort(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return tensors_[a].name < tensors_[b].name; });
+  }
+
+  /// The same file with other tensors: `names` is what their names point into, and `parts` what some of them come from.
+  [[nodiscard]] TensorFile with(std::vector<TensorInfo> tensors, PageBuffer names,
+                                std::vector<std::unique_ptr<const TensorParts>> parts) && {
+    TensorFile file(std::move(tensors), std::move(mappings_), std::move(buffers_));
+    file.buffers_.push_back(std::move(names));
+    file.parts_ = std::move(parts);
+    return file;
   }
 
   /// In file order.
@@ -67,6 +100,7 @@ class TensorFile {
   std::vector<std::uint32_t> by_name_;
   std::vector<MappedFile> mappings_;
   std::vector<PageBuffer> buffers_;
+  std::vector<std::unique_ptr<const TensorParts>> parts_;
 };
 
 }  // namespace nihao

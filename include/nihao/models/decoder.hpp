@@ -72,6 +72,7 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
     for (const std::string_view rope : {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"})
       loader.take(rope);  // the config has them
     NIHAO_CHECK(loader.finish());
+    model.reorders_ = loader.reorders();
     std::vector<LinearName> linears = loader.take_linears();
     linears[model.head_.id].tensor.clear();  // adapters do not work on it
     for (const AdapterSource& adapter : model.source_.adapters)
@@ -115,8 +116,8 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
     });
     for (const RopeFrequencies& rope : ropes_) pairs = std::max(pairs, rope.frequency.size());
     NIHAO_TRY(w.activations, Activations::create({max_rows, config_.d_model, pairs, ropes_.size(), area}));
-    NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(
-                             device_, {max_rows, widest, largest.head_dim, config_.heads, max_positions, largest.value_dim}));
+    NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(device_, {max_rows, widest, largest.head_dim, config_.heads, max_positions,
+                                                           largest.value_dim, reorders_}));
     if (!adapters_.empty()) { NIHAO_TRY(w.low, PageBuffer::allocate(max_rows * adapters_.rank() * sizeof(float))); }
     const std::size_t row = std::size_t{config_.d_model} + config_.vocab;
     NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float), Pages::small));
@@ -227,6 +228,7 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
   NormWeights final_norm_;
   std::tuple<std::vector<typename B::template Weights<D>>, std::vector<typename Others::template Weights<D>>...> layers_;
   AdapterTable<D> adapters_;
+  bool reorders_ = false;            // see ScratchShape
   std::vector<std::size_t> places_;  // of each layer among those of its kind
 };
 

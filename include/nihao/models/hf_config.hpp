@@ -33,7 +33,6 @@ inline constexpr std::string_view hf_must_be_off[] = {"attn_logit_softcapping",
                                                       "kv_lora_rank",
                                                       "parallel_attn",
                                                       "use_parallel_residual",
-                                                      "quantization_config",
                                                       "vision_config"};
 /// Factors of such architectures: only 1 is nothing.
 inline constexpr std::string_view hf_must_be_one[] = {

@@ -5,6 +5,7 @@
 #include "../files/safetensors.hpp"
 #include "hf_adapter.hpp"
 #include "hf_config.hpp"
+#include "hf_quantization.hpp"
 #include "load_family.hpp"
 
 #include <cstring>
@@ -43,7 +44,9 @@ template <class M = AnyModel>
   if (!hf) return std::move(hf).error().in(config_file);
   NIHAO_TRY(const Cpu cpu, Cpu::create(options.cpu));
   NIHAO_TRY(auto file, Safetensors::open(folder));
-  const auto tensors = std::make_shared<const TensorFile>(std::move(file).take_tensors());
+  auto assembled = quantized_tensors(json, std::move(file));
+  if (!assembled) return std::move(assembled).error().in(folder);
+  const auto tensors = std::make_shared<const TensorFile>(*std::move(assembled));
   if (auto head = detail::check_head(*tensors, hf->tied); !head) return std::move(head).error().in(folder);
   hf->config.mla.mode = options.mla;
   WeightSource source{tensors, NameStyle::hugging_face, hf->norm_offset};

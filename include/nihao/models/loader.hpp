@@ -112,6 +112,8 @@ class Loader {
   /// A table whose rows are looked up, not multiplied: kept as stored.
   [[nodiscard]] Expected<Linear<D>> table(Role role, std::size_t rows, std::size_t cols) {
     NIHAO_TRY(const TensorInfo* const tensor, matrix(role, 0, rows, cols));
+    if (tensor->parts != nullptr)
+      return Error{ErrorCode::unsupported, "a table of parts, of which rows are looked up", concat("tensor ", tensor->name)};
     return Linear<D>{
         Ops<D>::table(tensor->format, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols), tensor->bytes)};
   }
@@ -136,9 +138,7 @@ class Loader {
   /// A matrix, or a stack of them, as floats, for who makes another of it. Axes of 0 are not there.
   [[nodiscard]] Expected<std::vector<float>> tensor_floats(Role role, std::size_t layer, std::array<std::uint64_t, 3> shape) {
     NIHAO_TRY(const TensorInfo* const tensor, shaped(name(role, layer) + ".weight", shape));
-    std::vector<float> values(static_cast<std::size_t>(tensor->elements()));
-    dequantize_row(tensor->format, tensor->bytes, values);
-    return values;
+    return values_of(*tensor);
   }
 
   /// A [rows, cols] weight of the values of `role`'s tensor in another order. Nothing is lost if those are floats; else they are
@@ -168,7 +168,9 @@ class Loader {
       }
       return {};
     }
-    if (source_.style == NameStyle::hugging_face) return stacked_columns(layer, c, experts, biases);
+    // Of a stack that is called a weight the rows are outputs, as GGUF has them.
+    const bool stacked = source_.tensors->find(name(Role::expert_gate_up, layer) + ".weight") != nullptr;
+    if (source_.style == NameStyle::hugging_face && !stacked) return stacked_columns(layer, c, experts, biases);
     const bool both = has(Role::expert_gate_up, layer);
     const TensorInfo *gate = nullptr, *up = nullptr;
     if (both) {
@@ -184,6 +186,7 @@ class Loader {
       NIHAO_TRY(experts[e].down, prepare(*down, e * d, d, ff));
     }
     if (!c.ffn_bias) return {};
+    if (stacked && source_.style == NameStyle::hugging_face) return stacked_biases(layer, c, experts, biases);
     NIHAO_TRY(const auto gate_bias, values_of(name(Role::expert_gate, layer) + ".bias", n * ff, 0));
     NIHAO_TRY(const auto up_bias, values_of(name(Role::expert_up, layer) + ".bias", n * ff, 0));
     NIHAO_TRY(const auto down_bias, values_of(name(Role::expert_down, layer) + ".bias", n * d, 0));
@@ -193,6 +196,9 @@ class Loader {
 
   /// The linear layers that were loaded, by their ids.
   [[nodiscard]] std::vector<LinearName> take_linears() { return std::move(linears_); }
+
+  /// Whether a weight that was loaded has an order of its columns.
+  [[nodiscard]] bool reorders() const noexcept { return reorders_; }
 
   /// Marks a tensor that has been read otherwise.
   void take(std::string_view tensor_name) {
@@ -266,6 +272,14 @@ class Loader {
 
   // Rows [first, first + count) of a tensor whose rows are `cols` values.
   [[nodiscard]] Expected<Weight> prepare(const TensorInfo& tensor, std::size_t first, std::size_t count, std::size_t cols) {
+    if (const TensorParts* const parts = tensor.parts) {
+      const auto make = [&](std::size_t row, std::size_t n, std::byte* to, std::uint8_t* working) {
+        parts->rows(first + row, n, to, working);
+      };
+      reorders_ = reorders_ || parts->order() != nullptr;
+      return Ops<D>::prepare(device_, tensor.format, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(cols), make,
+                             {parts->scale(), parts->order()}, arena_);
+    }
     const std::size_t row = row_bytes(tensor.format, cols);
     return Ops<D>::prepare(device_, tensor.format, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(cols),
                            tensor.bytes.subspan(first * row, count * row), arena_, source_.tensors->mapped());
@@ -314,15 +328,23 @@ class Loader {
       NIHAO_TRY(experts[e].up, transposed(*both, e, d, ff, up_column));
       NIHAO_TRY(experts[e].down, transposed(*down, e, ff, d, same));
     }
-    if (!c.ffn_bias) return {};
-    NIHAO_TRY(const auto both_bias, values_of(name(Role::expert_gate_up, layer) + "_bias", n * 2 * ff, 0));
-    NIHAO_TRY(const auto down_bias, values_of(name(Role::expert_down, layer) + "_bias", n * d, 0));
-    std::vector<float> gate_bias(n * ff), up_bias(n * ff);
+    return c.ffn_bias ? stacked_biases(layer, c, experts, biases) : Expected<void>{};
+  }
+
+  // gpt-oss's alternate as its columns do: a gate's, then the same unit's up.
+  [[nodiscard]] Expected<void> stacked_biases(std::size_t layer, const Config& c, std::vector<Expert<Weight>>& experts,
+                                              std::vector<float>& biases) {
+    const std::size_t n = c.router.experts, d = c.d_model, ff = c.expert_ff;
+    const bool alternate = naming_.architecture == "gpt_oss";
+    NIHAO_TRY(const auto both, values_of(name(Role::expert_gate_up, layer) + "_bias", n * 2 * ff, 0));
+    NIHAO_TRY(const auto down, values_of(name(Role::expert_down, layer) + "_bias", n * d, 0));
+    std::vector<float> gate(n * ff), up(n * ff);
     for (std::size_t i = 0; i < n * ff; ++i) {
-      gate_bias[i] = both_bias[i / ff * 2 * ff + gate_column(i % ff)];
-      up_bias[i] = both_bias[i / ff * 2 * ff + up_column(i % ff)];
+      const float* of_expert = both.data() + i / ff * 2 * ff;
+      gate[i] = of_expert[alternate ? i % ff * 2 : i % ff];
+      up[i] = of_expert[alternate ? i % ff * 2 + 1 : ff + i % ff];
     }
-    keep_biases(gate_bias, up_bias, down_bias, ff, d, experts, biases);
+    keep_biases(gate, up, down, ff, d, experts, biases);
     return {};
   }
 
@@ -343,13 +365,33 @@ class Loader {
     return make_weight(device_, arena_, format, values, rows, cols);
   }
 
+  // All values of a tensor.
+  [[nodiscard]] static std::vector<float> values_of(const TensorInfo& tensor) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+    if (tensor.parts == nullptr) {
+      dequantize_row(tensor.format, tensor.bytes, values);
+      return values;
+    }
+    const auto cols = static_cast<std::size_t>(tensor.cols());
+    const std::uint32_t* const order = tensor.parts->order();
+    std::vector<std::byte> blocks(row_bytes(tensor.format, cols));
+    std::vector<std::uint8_t> working(cols);
+    std::vector<float> stored(cols);
+    for (std::size_t r = 0; r < values.size() / cols; ++r) {
+      tensor.parts->rows(r, 1, blocks.data(), working.data());
+      dequantize_row(tensor.format, blocks, stored);
+      for (std::size_t i = 0; i < cols; ++i)
+        values[r * cols + (order == nullptr ? i : order[i])] =
+            static_cast<float>(static_cast<double>(stored[i]) * tensor.parts->scale());
+    }
+    return values;
+  }
   [[nodiscard]] Expected<std::vector<float>> values_of(const std::string& tensor_name, std::size_t n, float offset) {
     NIHAO_TRY(const TensorInfo* const tensor, find(tensor_name));
     if (tensor->elements() != n)
       return Error{ErrorCode::mismatch, concat("it has ", tensor->elements(), " values, and the model needs ", n),
                    concat("tensor ", tensor_name)};
-    std::vector<float> values(n);
-    dequantize_row(tensor->format, tensor->bytes, values);
+    std::vector<float> values = values_of(*tensor);
     if (offset != 0)
       for (float& v : values) v += offset;
     return values;
@@ -364,6 +406,7 @@ class Loader {
   std::vector<bool> used_;
   std::vector<LinearName> linears_;
   std::uint64_t done_ = 0, total_ = 0;
+  bool reorders_ = false;
 };
 
 }  // namespace nihao
