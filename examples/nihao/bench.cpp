@@ -167,9 +167,9 @@ Expected<int> bench(const BenchFlags& flags) {
   std::vector<int> threads = flags.threads;
   if (threads.empty()) threads.push_back(0);
   for (const int count : threads) {
-    CpuOptions cpu = flags.model.cpu();
-    cpu.threads = count;
-    NIHAO_TRY(const AnyModel model, load_model(flags.model.path, cpu));
+    LoadOptions options = flags.model.load_options();
+    options.cpu.threads = count;
+    NIHAO_TRY(const AnyModel model, load_model(flags.model.path, options));
     NIHAO_TRY(const MachinePeaks peaks, measure_peaks(model.device()));
     const int workers = model.device().workers();
     if (!flags.json) {

@@ -56,6 +56,13 @@ void ModelFlags::add_common(CLI::App& app) {
       ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
+  app.add_option("--mla", mla, "how latent attention (DeepSeek) is computed: naive, absorbed or merged")
+      ->type_name("NAME")
+      ->check(one_of({"naive", "absorbed", "merged"}))
+      ->capture_default_str();
+  app.add_option("--lora", lora, "a LoRA adapter: a GGUF file, or a PEFT folder where the model is a folder")
+      ->type_name("F")
+      ->check(not_empty());
   app.add_flag("--exact", exact, "multiply in f32 with dequantized weights: slow, and as near to the model as f32 is");
   app.add_option("--isa", isa, concat("instruction set: ", isa_list(), " (default: $NIHAO_ISA, or the best of this machine)"))
       ->type_name("NAME")
@@ -71,8 +78,18 @@ CpuOptions ModelFlags::cpu() const {
   return {.threads = threads, .isa = chosen, .exact = exact};
 }
 
+LoadOptions ModelFlags::load_options() const {
+  LoadOptions options{.cpu = cpu()};
+  options.mla = mla == "naive" ? MlaMode::naive : mla == "merged" ? MlaMode::merged : MlaMode::absorbed;
+  if (!lora.empty()) options.adapters = {lora};
+  return options;
+}
+
 ContextOptions ModelFlags::context_options() const {
-  return {.positions = context, .chunk = chunk, .kv = kv_type_from_name(kv).value_or(KvType::f16)};
+  return {.positions = context,
+          .chunk = chunk,
+          .kv = kv_type_from_name(kv).value_or(KvType::f16),
+          .adapter = lora.empty() ? no_adapter : 0};
 }
 
 namespace {

@@ -63,6 +63,8 @@ struct ModelFlags {
   std::string kv = "f16";
   std::string isa;
   std::string device = "cpu";
+  std::string mla = "absorbed";
+  std::string lora;
   bool exact = false;
 
   /// --model alone: for commands that do not compute.
@@ -72,6 +74,7 @@ struct ModelFlags {
   /// All but --threads and --ctx.
   void add_common(CLI::App& app);
   [[nodiscard]] CpuOptions cpu() const;
+  [[nodiscard]] LoadOptions load_options() const;
   [[nodiscard]] ContextOptions context_options() const;
 };
 

@@ -1,5 +1,6 @@
 // nihao inspect: what a model's file says of itself. Nothing is loaded, and the architecture need not be one that runs here.
 #include "commands.hpp"
+#include "inspect_presets.hpp"
 #include "model.hpp"
 
 #include <nihao/cache/kv_cache.hpp>
@@ -7,6 +8,7 @@
 #include <nihao/files/safetensors.hpp>
 #include <nihao/models/gguf_config.hpp>
 #include <nihao/models/hf_config.hpp>
+#include <nihao/models/shape.hpp>
 
 #include <fmt/core.h>
 
@@ -17,7 +19,7 @@ namespace nihao::program {
 namespace {
 
 struct InspectFlags {
-  std::string path, kv = "f16";
+  std::string path, preset, families, kv = "f16";
   std::size_t context = 0;
   bool arrays = false, json = false;
 };
@@ -157,13 +159,16 @@ Memory memory_of(const Inspected& file, const InspectFlags& flags) {
   for (const ShownTensor& t : file.tensors) m.weights += t.bytes;
   if (!file.config) return m;
   const Config& c = *file.config;
-  const KvLayout layout{kv_type_from_name(flags.kv).value_or(KvType::f16), c.kv_heads, c.head_dim};
-  m.kv_per_position = layout.block_bytes() / kv_block * c.layers.size();
+  m.kv_per_position = cache_bytes_per_token(c, kv_type_from_name(flags.kv).value_or(KvType::f16));
   m.positions = flags.context > 0 ? flags.context : std::min<std::size_t>(c.context, 4096);
   return m;
 }
 
 Expected<int> inspect(const InspectFlags& flags) {
+  const KvType kv = kv_type_from_name(flags.kv).value_or(KvType::f16);
+  if (!flags.preset.empty()) return inspect_preset(flags.preset, kv, flags.json);
+  if (!flags.families.empty()) return inspect_families(flags.families, kv, flags.json);
+  if (flags.path.empty()) throw UsageError("inspect takes a MODEL, --preset NAME or --families KIND");
   std::error_code ignored;
   NIHAO_TRY(const Inspected file,
             std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
@@ -211,7 +216,13 @@ Expected<int> inspect(const InspectFlags& flags) {
 void add_inspect(Commands& commands) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
-  app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->required()->check(not_empty());
+  app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->check(not_empty());
+  app.add_option("--preset", flags->preset, "a well-known model's shape, instead of a file")
+      ->type_name("NAME")
+      ->check(not_empty());
+  app.add_option("--families", flags->families, "a comparison of the presets: moe, dense, mla or all")
+      ->type_name("KIND")
+      ->check(one_of(family_kinds()));
   app.add_option("--ctx", flags->context, "positions to count the memory for (default: the model's, at most 4096)")
       ->type_name("N")
       ->transform(within(1, 1 << 28));

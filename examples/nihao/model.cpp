@@ -63,15 +63,14 @@ std::shared_ptr<ProgressSink> progress_bar() {
   return std::make_shared<ProgressBar>();
 }
 
-Expected<AnyModel> load_model(const std::string& path, const CpuOptions& cpu, std::stop_token stop) {
-  LoadOptions options{.cpu = cpu};
+Expected<AnyModel> load_model(const std::string& path, LoadOptions options, std::stop_token stop) {
   options.hooks.progress = progress_bar();
   options.hooks.stop = std::move(stop);
   return is_folder(path) ? load_hf(path, options) : load(path, options);
 }
 
 Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) {
-  return load_model(flags.path, flags.cpu(), std::move(stop));
+  return load_model(flags.path, flags.load_options(), std::move(stop));
 }
 
 Expected<AnyModel::Text> load_text(const std::string& path) {

@@ -9,8 +9,8 @@ namespace nihao::program {
 
 /// Loads the model that the flags name; a progress bar is drawn while standard error is a terminal.
 [[nodiscard]] Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop = {});
-/// The same with other CPU options.
-[[nodiscard]] Expected<AnyModel> load_model(const std::string& path, const CpuOptions& cpu, std::stop_token stop = {});
+/// The same with other options.
+[[nodiscard]] Expected<AnyModel> load_model(const std::string& path, LoadOptions options, std::stop_token stop = {});
 
 /// The tokenizer and the chat template of a model's files; the weights are not touched.
 [[nodiscard]] Expected<AnyModel::Text> load_text(const std::string& path);

@@ -26,9 +26,9 @@ Expected<int> score(PerplexityFlags& flags) {
 
   std::shared_ptr<ModelContext> exact;
   if (flags.against_exact) {
-    CpuOptions cpu = flags.model.cpu();
-    cpu.exact = true;
-    NIHAO_TRY(const AnyModel exact_model, load_model(flags.model.path, cpu));
+    LoadOptions options = flags.model.load_options();
+    options.cpu.exact = true;
+    NIHAO_TRY(const AnyModel exact_model, load_model(flags.model.path, options));
     ContextOptions exact_options = context_options;
     exact_options.kv = KvType::f32;
     NIHAO_TRY(exact, exact_model.context(exact_options));

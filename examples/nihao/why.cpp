@@ -1,5 +1,7 @@
 #include "why.hpp"
 
+#include <nihao/models/shape.hpp>
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -31,7 +33,7 @@ StepFacts step_facts(const AnyModel& model, KvType kv, bool prompt, std::size_t 
           .exact = model.device().exact(),
           .prompt = prompt,
           .sequences = sequences,
-          .keys = {kv, c.kv_heads, c.head_dim},
+          .keys = cache_layout(c, kv),
           .layers = c.layers.size(),
           .all_seeing = all_seeing,
           .block = wide ? 256u : 32u};

@@ -51,12 +51,15 @@ struct ParameterCount {
   return n;
 }
 
+/// What one layer keeps of its keys and values.
+[[nodiscard]] inline KvLayout cache_layout(const Config& c, KvType type) noexcept {
+  if (c.mla.kv_rank == 0) return {type, c.kv_heads, c.head_dim, 0, c.value_dim};
+  if (c.mla.mode == MlaMode::naive) return {type, c.heads, c.head_dim, 0, c.value_dim};
+  return {type, 1, c.mla.kv_rank + c.mla.rope, 0, c.mla.kv_rank, true};
+}
 /// Bytes of keys and values of one token, in all layers that see far enough back.
 [[nodiscard]] inline std::uint64_t cache_bytes_per_token(const Config& c, KvType type) noexcept {
-  KvLayout layout{type, c.kv_heads, c.head_dim, 0, c.value_dim};
-  if (c.mla.kv_rank > 0 && c.mla.mode == MlaMode::naive) layout.kv_heads = c.heads;
-  else if (c.mla.kv_rank > 0) layout = {type, 1, c.mla.kv_rank + c.mla.rope, 0, c.mla.kv_rank, true};
-  return layout.block_bytes() * c.layers.size() / kv_block;
+  return cache_layout(c, type).block_bytes() * c.layers.size() / kv_block;
 }
 
 }  // namespace nihao
