@@ -112,7 +112,7 @@ int inspect_families(std::string_view kind, KvType kv, bool json) {
     print_json(list);
     return 0;
   }
-  fmt::print("{:<18} {:>7} {:>6} {:>6} {:>9} {:>9} {:>9}  {:<22} {}\n", "", "experts", "top-k", "shared", "total", "active",
+  fmt::print("{:<18} {:>7} {:>6} {:>6} {:>9} {:>9} {:>9}  {:<28} {}\n", "", "experts", "top-k", "shared", "total", "active",
              "KV bytes", "attention", "router");
   for (const Preset& p : presets()) {
     if (!is_of(p, kind)) continue;
@@ -123,7 +123,7 @@ int inspect_families(std::string_view kind, KvType kv, bool json) {
     const Config& c = p.config;
     const ParameterCount n = count_parameters(c, p.tied);
     const auto or_none = [](std::uint32_t value) { return value > 0 ? fmt::format("{}", value) : std::string("-"); };
-    fmt::print("{:<18} {:>7} {:>6} {:>6} {:>9} {:>9} {:>9}  {:<22} {}\n", p.name, or_none(c.router.experts),
+    fmt::print("{:<18} {:>7} {:>6} {:>6} {:>9} {:>9} {:>9}  {:<28} {}\n", p.name, or_none(c.router.experts),
                or_none(c.router.chosen), or_none(c.shared_ff), in_billions(n.total), in_billions(n.active),
                cache_bytes_per_token(c, kv), attention_of(c), router_of(c));
   }

@@ -120,6 +120,7 @@ TEST_CASE("adapters that cannot be used are refused by what is wrong with them")
   CHECK(changed("\"lora_alpha\": 8", "\"alpha\": 8").code == ErrorCode::missing);
   CHECK(error("llama_gqa", lora.string() + "/nowhere").code == ErrorCode::io);
   // Of another model: its layers have other widths, or there are none of these names.
-  CHECK(error("qwen3_moe", lora.string()).code == ErrorCode::mismatch);
+  CHECK(error("llama_tied_mqa", lora.string()).code == ErrorCode::mismatch);
+  CHECK(error("qwen3_moe", lora.string()).code == ErrorCode::unsupported);
   CHECK(error("dbrx", lora.string()).code == ErrorCode::unsupported);
 }
