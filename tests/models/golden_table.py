@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Prints the table of docs/models.md: the largest difference between the logits of `nihao logits --exact --all` and float64 results.
+
+Usage: golden_table.py NIHAO GOLDEN_FOLDER [case...]. For every case both prompts are run from the Hugging Face folder, in each way of
+latent attention where there is one, and from a GGUF file that `nihao quantize --to F32` makes of it. Leaves with 1 if a difference is above
+1e-4, the tolerance that the reference data states for f32."""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+TOLERANCE = 1e-4
+
+
+def tensors(path):
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    kinds = {"F32": "f", "I32": "i", "I64": "q"}
+    out = {}
+    for name, t in header.items():
+        begin, end = (8 + size + offset for offset in t["data_offsets"])
+        kind = kinds.get(t["dtype"])
+        if kind:
+            out[name] = struct.unpack(f"<{(end - begin) // struct.calcsize(kind)}{kind}", data[begin:end])
+    return out
+
+
+def worst(nihao, model, golden, folder, more=()):
+    most = 0.0
+    for prompt in ("short", "long"):
+        ids = golden[f"{prompt}.input_ids"]
+        out = folder / "logits.safetensors"
+        command = [nihao, "logits", "--model", model, "--ids", ",".join(map(str, ids)), "--ctx", str(len(ids) + 12), "--kv", "f32", "--exact",
+                   "--all", "--out", out, *more]
+        subprocess.run(command, check=True, capture_output=True)
+        most = max([most, *(abs(a - b) for a, b in zip(tensors(out)["logits"], golden[f"{prompt}.logits"], strict=True))])
+        out.unlink()
+    return most
+
+
+def main():
+    nihao, root, *cases = sys.argv[1:]
+    root = pathlib.Path(root)
+    # Text models: adapters and draft heads have no config of their own, vision models no logits by this name.
+    cases = cases or sorted(p.parent.name for p in root.glob("*/golden.safetensors") if (p.parent / "config.json").exists())
+    failed = False
+    print("| case | safetensors | GGUF |\n|---|---|---|")
+    for case in cases:
+        golden = tensors(root / case / "golden.safetensors")
+        if "long.logits" not in golden or not (root / case / "model.safetensors").exists():
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            modes = ["naive", "absorbed", "merged"] if case.startswith("deepseek") else ["absorbed"]
+            values = [worst(nihao, root / case, golden, folder, ["--mla", mode]) for mode in modes]
+            gguf = folder / "model.gguf"
+            made = subprocess.run([nihao, "quantize", "--to", "F32", root / case, gguf], capture_output=True, text=True)
+            in_gguf = worst(nihao, gguf, golden, folder) if made.returncode == 0 else None
+        failed = failed or max(values) > TOLERANCE or in_gguf is None or in_gguf > TOLERANCE
+        shown = ", ".join(f"{v:.1e}" + (f" {mode}" if len(modes) > 1 else "") for v, mode in zip(values, modes))
+        print(f"| {case} | {shown} | {f'{in_gguf:.1e}' if in_gguf is not None else 'cannot be made'} |")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
