@@ -60,8 +60,8 @@ Json to_json(const Preset& p, KvType kv) {
                {"kv_bytes_per_token", cache_bytes_per_token(c, kv)},
                {"source", p.source}};
   if (c.router.experts > 0)
-    json["moe"] = {{"experts", c.router.experts},  {"chosen", c.router.chosen},    {"expert_ff", c.expert_ff},
-                   {"shared_ff", c.shared_ff},     {"layers", expert_layers(c)},   {"router", router_of(c)}};
+    json["moe"] = {{"experts", c.router.experts}, {"chosen", c.router.chosen},  {"expert_ff", c.expert_ff},
+                   {"shared_ff", c.shared_ff},    {"layers", expert_layers(c)}, {"router", router_of(c)}};
   if (c.mla.kv_rank > 0) {
     Config naive = c;
     naive.mla.mode = MlaMode::naive;

@@ -56,7 +56,8 @@ TEST_CASE("the bias of a sigmoid router chooses, and is not in the weights") {  
   CHECK(normalised[1].weight == Approx(sigmoid(-1) / (sigmoid(1) + sigmoid(-1))));
 }
 
-TEST_CASE("a group of a sigmoid router is worth its two best, biases included, and what is outside is out even if all is negative") {
+TEST_CASE(
+    "a group of a sigmoid router is worth its two best, biases included, and what is outside is out even if all is negative") {
   // Groups of two. The best single expert is in group 0, the best pair is group 1 (vllm #13474 took the maximum).
   const std::vector<float> logits{4.0f, -9.0f, 2.0f, 2.0f};
   CHECK(experts(routed<SigmoidGroups>({.experts = 4, .chosen = 2, .groups = 2, .groups_kept = 1}, logits)) ==

@@ -10,10 +10,11 @@ TEST_CASE("parameters of the presets are those that are published") {
   const struct {
     std::string_view name;
     double total, active;  // billions
-  } published[] = {{"llama-3-8b", 8.03, 8.03},     {"llama-3-70b", 70.6, 70.6},   {"llama-3.1-405b", 405.9, 405.9}, {"mixtral-8x7b", 46.7, 12.9},
-                   {"dbrx", 132, 36},              {"phi-3.5-moe", 41.9, 6.6},    {"deepseek-v2", 236, 21},         {"deepseek-v3", 671, 37},
-                   {"llama-4-scout", 109, 17},     {"llama-4-maverick", 400, 17}, {"qwen3-30b-a3b", 30.5, 3.3},     {"qwen3-235b-a22b", 235, 22},
-                   {"gpt-oss-20b", 20.9, 3.6},     {"gpt-oss-120b", 116.8, 5.1}};
+  } published[] = {
+      {"llama-3-8b", 8.03, 8.03}, {"llama-3-70b", 70.6, 70.6},   {"llama-3.1-405b", 405.9, 405.9}, {"mixtral-8x7b", 46.7, 12.9},
+      {"dbrx", 132, 36},          {"phi-3.5-moe", 41.9, 6.6},    {"deepseek-v2", 236, 21},         {"deepseek-v3", 671, 37},
+      {"llama-4-scout", 109, 17}, {"llama-4-maverick", 400, 17}, {"qwen3-30b-a3b", 30.5, 3.3},     {"qwen3-235b-a22b", 235, 22},
+      {"gpt-oss-20b", 20.9, 3.6}, {"gpt-oss-120b", 116.8, 5.1}};
   for (const auto& p : published) {
     CAPTURE(p.name);
     const auto preset = find_preset(p.name);
