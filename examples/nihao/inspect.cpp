@@ -216,23 +216,29 @@ Expected<int> inspect(const InspectFlags& flags) {
 void add_inspect(Commands& commands) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App& app = commands.add("inspect", "What a model's file says of itself", [flags] { return inspect(*flags); });
-  app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->check(not_empty());
-  app.add_option("--preset", flags->preset, "a well-known model's shape, instead of a file")
-      ->type_name("NAME")
-      ->check(not_empty());
-  app.add_option("--families", flags->families, "a comparison of the presets: moe, dense, mla or all")
-      ->type_name("KIND")
-      ->check(one_of(family_kinds()));
+  CLI::Option* model =
+      app.add_option("MODEL", flags->path, "a GGUF file, or a Hugging Face folder")->type_name("")->check(not_empty());
+  CLI::Option* preset = app.add_option("--preset", flags->preset, "a well-known model's shape, instead of a file")
+                            ->type_name("NAME")
+                            ->check(not_empty())
+                            ->excludes(model);
+  CLI::Option* families = app.add_option("--families", flags->families, "a comparison of the presets: moe, dense, mla or all")
+                              ->type_name("KIND")
+                              ->check(one_of(family_kinds()))
+                              ->excludes(model)
+                              ->excludes(preset);
   app.add_option("--ctx", flags->context, "positions to count the memory for (default: the model's, at most 4096)")
       ->type_name("N")
-      ->transform(within(1, 1 << 28));
+      ->transform(within(1, 1 << 28))
+      ->excludes(preset)
+      ->excludes(families);
   app.add_option("--kv", flags->kv, "how keys and values would be stored: f32, f16, bf16 or q8_0")
       ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
   CLI::Option* arrays =
       app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");
-  arrays->needs(app.add_flag("--json", flags->json, "print one JSON document"));
+  arrays->excludes(preset)->excludes(families)->needs(app.add_flag("--json", flags->json, "print one JSON document"));
 }
 
 }  // namespace nihao::program

@@ -77,12 +77,12 @@ Json to_json(const Preset& p, KvType kv) {
 
 std::vector<std::string> family_kinds() { return {"moe", "dense", "mla", "all"}; }
 
-Expected<int> inspect_preset(std::string_view name, KvType kv, bool json) {
+int inspect_preset(std::string_view name, KvType kv, bool json) {
   const auto preset = find_preset(name);
   if (!preset) {
     std::string names;
     for (const Preset& p : presets()) names += concat(names.empty() ? "" : ", ", p.name);
-    return Error{ErrorCode::invalid_argument, concat("no preset \"", printable(name), "\"; there are: ", names)};
+    throw UsageError(concat("--preset ", printable(name), ": there are ", names));
   }
   const Json shape = to_json(*preset, kv);
   if (json) return print_json(shape), 0;

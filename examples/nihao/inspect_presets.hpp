@@ -8,8 +8,8 @@ namespace nihao::program {
 /// The kinds of families that --families takes.
 [[nodiscard]] std::vector<std::string> family_kinds();
 
-/// The shape of one preset. Errors: invalid_argument, with the presets' names.
-[[nodiscard]] Expected<int> inspect_preset(std::string_view name, KvType kv, bool json);
+/// The shape of one preset. Throws UsageError, with the presets' names, if there is none of that name.
+[[nodiscard]] int inspect_preset(std::string_view name, KvType kv, bool json);
 
 /// A comparison of the presets of a kind: "moe", "dense", "mla" or "all".
 [[nodiscard]] int inspect_families(std::string_view kind, KvType kv, bool json);

@@ -59,6 +59,48 @@ TEST_CASE("inspect tells architecture, parameters, tensors and metadata") {
   CHECK(text.out.find("blk.0.attn_q.weight") != std::string::npos);
 }
 
+TEST_CASE("inspect shows well-known shapes without a file, one or side by side") {
+  const Json v3 = json_of({"inspect", "--preset", "deepseek-v3", "--kv", "bf16"});
+  CHECK(v3["kv_bytes_per_token"] == 70272);
+  CHECK(v3["mla"]["kv_bytes_per_token_naive"] == 4997120);
+  CHECK(v3["moe"]["experts"] == 256);
+  CHECK(v3["moe"]["chosen"] == 8);
+  const Json moe = json_of({"inspect", "--families", "moe"});
+  CHECK(moe.size() == 12);
+  for (const Json& preset : moe)
+    CHECK((preset["announced"].get<bool>() || preset["active_parameters"].get<double>() < preset["parameters"].get<double>()));
+  CHECK(json_of({"inspect", "--families", "dense"}).size() == 3);
+  const auto text = test::run({"inspect", "--families", "all"}).out;
+  CHECK(text.find("llama-4-behemoth") != std::string::npos);
+  CHECK(text.find("announced, not released") != std::string::npos);
+  const auto unknown = test::run({"inspect", "--preset", "gpt-5"});
+  CHECK(unknown.status == 2);
+  CHECK(unknown.err.find("deepseek-v3") != std::string::npos);
+  CHECK(test::run({"inspect"}).status == 2);
+  CHECK(test::run({"inspect", "--preset", "dbrx", "--families", "moe"}).status == 2);
+}
+
+TEST_CASE("an adapter changes what a folder's model says, and each way of latent attention says the same") {
+  const auto models = test::data("golden/models");
+  if (!models) NIHAO_SKIP("golden/models");
+  const std::string folder = (*models / "llama_gqa").string();
+  const auto top = [&](std::vector<std::string> more) {
+    std::vector<std::string> command{"logits", "--ids", "106,169,70", "--exact"};
+    command.insert(command.end(), more.begin(), more.end());
+    return json_of(command)["top"];
+  };
+  CHECK(top({"--model", folder}) != top({"--model", folder, "--lora", (*models / "lora").string()}));
+  const auto refused = test::run({"logits", "--model", folder, "--ids", "1", "--lora", folder});
+  CHECK(refused.status == 1);
+  CHECK(refused.err.find("adapter_config.json") != std::string::npos);
+  const std::string latents = (*models / "deepseek_v2").string();
+  const Json expected = top({"--model", latents});
+  for (const std::string mode : {"naive", "merged"}) {
+    const Json found = top({"--model", latents, "--mla", mode});
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i]["id"] == expected[i]["id"]);
+  }
+}
+
 TEST_CASE("inspect lists tensors of types that are not computed with, and what computes names them") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   // The model with the type of one tensor turned from F32 to another that takes no more room: Q8_1, number 9.
