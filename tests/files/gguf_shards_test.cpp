@@ -113,16 +113,27 @@ TEST_CASE("a file is written whole or not at all") {
   REQUIRE(writer.add_tensor("a", FormatId::F32, shape).has_value());
   REQUIRE(writer.add_tensor("b", FormatId::F32, shape).has_value());
   const std::vector<std::byte> weights(32, std::byte{1});
-  const auto failing = [&](std::size_t i) -> Expected<std::span<const std::byte>> {
+  const auto failing = [&](std::size_t i, std::uint64_t) -> Expected<std::span<const std::byte>> {
     if (i == 1) return Error{ErrorCode::numeric, "cannot make it"};
     return weights;
   };
   CHECK(writer.write(path, failing).error().what == "cannot make it");
   CHECK(writer.write(path).error().code == ErrorCode::invalid_argument);
   CHECK(std::filesystem::is_empty(folder.root()));
-  const auto good = [&](std::size_t) -> Expected<std::span<const std::byte>> { return weights; };
+  const auto good = [&](std::size_t, std::uint64_t) -> Expected<std::span<const std::byte>> { return weights; };
   REQUIRE(writer.write(path, good).has_value());
   CHECK(Gguf::open(path)->tensors().tensors().size() == 2);
+  // Pieces of a tensor come one after the other, and no byte too many.
+  const auto halves = [&](std::size_t, std::uint64_t offset) -> Expected<std::span<const std::byte>> {
+    CHECK(offset % 16 == 0);
+    return std::span<const std::byte>(weights).first(16);
+  };
+  const auto too_many = [&](std::size_t, std::uint64_t) -> Expected<std::span<const std::byte>> {
+    return std::span<const std::byte>(weights).first(24);
+  };
+  REQUIRE(writer.write(folder.path("pieces"), halves).has_value());
+  CHECK(test::read_text(folder.path("pieces")) == test::read_text(path));
+  CHECK(writer.write(path, too_many).error().code == ErrorCode::invalid_argument);
   CHECK(writer.write(folder.path("no/such/folder"), good).error().code == ErrorCode::io);
   CHECK(writer.add_tensor("c", FormatId::Q4_K, shape).error().code == ErrorCode::invalid_argument);
 }

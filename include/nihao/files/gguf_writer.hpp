@@ -149,27 +149,31 @@ class GgufWriter {
     return out;
   }
 
-  /// Gives tensor i's bytes, in the order of adding; they are written before the next are asked for.
-  using Source = FunctionRef<Expected<std::span<const std::byte>>(std::size_t)>;
+  /// Gives the next bytes of tensor i, from `offset` on: some of them or all, in the order of adding. They are written before the
+  /// next are asked for, so that no more than a piece need be in memory.
+  using Source = FunctionRef<Expected<std::span<const std::byte>>(std::size_t i, std::uint64_t offset)>;
 
   /// Writes the file, whole or not at all. Errors: io, invalid_argument (a tensor's bytes have the wrong size), the source's.
   [[nodiscard]] Expected<void> write(const std::string& path, Source source) const {
     NIHAO_TRY(auto file, OutputFile::create(path));
     NIHAO_CHECK(file.write(head()));
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      NIHAO_TRY(const auto bytes, source(i));
-      if (bytes.size() != tensors_[i].size) {
-        return Error{ErrorCode::invalid_argument,
-                     concat("tensor ", i, " has ", bytes.size(), " bytes, its shape needs ", tensors_[i].size), path};
+      for (std::uint64_t done = 0; done < tensors_[i].size;) {
+        NIHAO_TRY(const auto bytes, source(i, done));
+        done += bytes.size();
+        if (bytes.empty() || done > tensors_[i].size) {
+          return Error{ErrorCode::invalid_argument,
+                       concat("tensor ", i, " has ", done, " bytes, its shape needs ", tensors_[i].size), path};
+        }
+        NIHAO_CHECK(file.write(bytes));
       }
-      NIHAO_CHECK(file.write(bytes));
       NIHAO_CHECK(file.pad(alignment_));
     }
     return std::move(file).commit();
   }
   /// The same from the bytes that the tensors were added with.
   [[nodiscard]] Expected<void> write(const std::string& path) const {
-    return write(path, [&](std::size_t i) -> Expected<std::span<const std::byte>> { return tensors_[i].bytes; });
+    return write(path, [&](std::size_t i, std::uint64_t) -> Expected<std::span<const std::byte>> { return tensors_[i].bytes; });
   }
 
  private:
