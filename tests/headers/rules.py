@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include"
 
 # The order a reader meets them in: a folder may include those before it.
-LAYERS = ["base", "simd", "device", "format", "kernels", "files", "text", "cache", "layers", "vision", "models", "sampling",
+LAYERS = ["base", "simd", "device", "format", "kernels", "files", "text", "cache", "layers", "vision", "models", "quantize", "sampling",
           "grammar", "engine", "parallel", "plan", "trace"]
 
 # library: (how an include of it looks, folders or files that may include it)

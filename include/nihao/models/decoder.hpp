@@ -10,6 +10,7 @@
 #include "adapter.hpp"
 #include "batch.hpp"
 #include "loader.hpp"
+#include "quant_mix.hpp"
 
 #include <tuple>
 
@@ -50,6 +51,9 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
     NIHAO_CHECK(agrees(config));
     Decoder model(std::move(config), std::move(source), device);
     const Config& c = model.config_;
+    if constexpr (AdmitsByRole<Q>)
+      NIHAO_CHECK(
+          check_roles<Q>(*model.source_.tensors, {model.source_.style, c.architecture, B::Placement::after}, c.layers.size()));
     Loader<D> loader(model.source_, model.device_, model.arena_, hooks, c.architecture, B::Placement::after, &Q::admits);
     NIHAO_TRY(model.final_norm_, loader.norm(Role::final_norm, 0, c));
     if (loader.has(Role::head)) {

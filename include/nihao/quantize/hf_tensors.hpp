@@ -1,0 +1,292 @@
+// A Hugging Face folder as the tensors and the metadata of a GGUF file: names, shapes and keys as llama.cpp's converter writes
+// them, so that the file loads there. Apart from model_tensors.hpp because it reads JSON: link nihao::json.
+#pragma once
+
+#include "../files/safetensors.hpp"
+#include "../models/hf_config.hpp"
+#include "model_tensors.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace nihao {
+
+namespace detail {
+
+/// How a model_type becomes a GGUF architecture.
+struct HfToGguf {
+  std::string_view model_type, architecture;
+  bool turns_neighbours = false;  ///< GGUF's family turns neighbours: the rows of q and k change places
+  bool norms_after = false;       ///< as the family's norms stand (Naming)
+  std::uint32_t pattern = 0;      ///< all layers but each such one slide; 0: all or none
+  bool states_pattern = false;    ///< GGUF has a key for another pattern
+  std::string_view eps = "attention.layer_norm_rms_epsilon";
+};
+inline constexpr HfToGguf hf_to_gguf[] = {
+    {.model_type = "llama", .architecture = "llama", .turns_neighbours = true},
+    {.model_type = "mistral", .architecture = "llama", .turns_neighbours = true},
+    {.model_type = "mixtral", .architecture = "llama", .turns_neighbours = true},
+    {.model_type = "granite", .architecture = "granite", .turns_neighbours = true},
+    {.model_type = "qwen2", .architecture = "qwen2"},
+    {.model_type = "qwen3", .architecture = "qwen3"},
+    {.model_type = "qwen3_moe", .architecture = "qwen3moe"},
+    {.model_type = "olmo2", .architecture = "olmo2", .norms_after = true},
+    {.model_type = "gemma2", .architecture = "gemma2", .norms_after = true, .pattern = 2},
+    {.model_type = "gemma3_text", .architecture = "gemma3", .norms_after = true, .pattern = 6, .states_pattern = true},
+    {.model_type = "phi3", .architecture = "phi3"},
+    {.model_type = "cohere2",
+     .architecture = "cohere2",
+     .pattern = 4,
+     .states_pattern = true,
+     .eps = "attention.layer_norm_epsilon"},
+};
+
+/// Collects the tensors of a folder under GGUF's names.
+class FolderTensors {
+ public:
+  FolderTensors(const Safetensors& file, const HfConfig& hf, const HfToGguf& as)
+      : file_(file), hf_(hf), as_(as), used_(file.entries().size(), false) {}
+
+  [[nodiscard]] Expected<std::vector<ModelTensor>> take() {
+    const Config& c = hf_.config;
+    for (auto role = static_cast<std::uint8_t>(Role::embedding); role <= static_cast<std::uint8_t>(Role::head); ++role)
+      NIHAO_CHECK(take_role(static_cast<Role>(role), 0));
+    for (std::size_t i = 0; i < c.layers.size(); ++i)
+      for (auto role = static_cast<std::uint8_t>(Role::attn_norm); role <= static_cast<std::uint8_t>(Role::shared_down); ++role)
+        NIHAO_CHECK(take_role(static_cast<Role>(role), i));
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (!used_[i] && file_.entries()[i].name.find("rotary_emb.inv_freq") == std::string::npos)
+        return Error{ErrorCode::unsupported, concat("the ", c.architecture, " family has no place for it"),
+                     concat("tensor ", printable(file_.entries()[i].name))};
+    rope_tensors();
+    return std::move(tensors_);
+  }
+
+ private:
+  Expected<void> take_role(Role role, std::size_t layer) {
+    const Config& c = hf_.config;
+    const std::string from = tensor_name({NameStyle::hugging_face, c.architecture, as_.norms_after}, role, layer);
+    const std::string to = tensor_name({NameStyle::gguf, as_.architecture, as_.norms_after}, role, layer);
+    if (from.empty() || to.empty()) return {};
+    if (role == Role::head && hf_.tied) {  // loaders check that it is the embedding
+      if (const auto index = index_of("lm_head.weight")) used_[*index] = true;
+      return {};
+    }
+    // Two roles may share a name in either style: the norm before the feed-forward, where families differ in where norms stand.
+    if (role == Role::attn_post_norm && !as_.norms_after) return {};
+    if ((role == Role::ffn_norm || role == Role::attn_norm) && c.architecture == "olmo2") return {};
+    for (const std::string_view suffix : {".weight", ".bias"}) NIHAO_CHECK(take_one(role, from, to, suffix));
+    return {};
+  }
+
+  Expected<void> take_one(Role role, const std::string& from, const std::string& to, std::string_view suffix) {
+    const Config& c = hf_.config;
+    ModelTensor tensor{concat(to, suffix), {}, {}};
+    const std::size_t experts = from.find('#') != std::string::npos ? c.router.experts : 0;
+    for (std::size_t e = 0; e < std::max<std::size_t>(experts, 1); ++e) {
+      std::string name = concat(from, suffix);
+      if (experts > 0) name.replace(name.find('#'), 1, concat(e));
+      const auto index = index_of(name);
+      if (!index && e == 0) return {};
+      if (!index) return Error{ErrorCode::missing, "the folder has no such tensor", concat("tensor ", name)};
+      used_[*index] = true;
+      const TensorInfo* const part = file_.tensors().find(name);
+      if (part == nullptr) return Error{ErrorCode::unsupported, "it is stored as no float", concat("tensor ", name)};
+      if (e > 0 && (part->shape != tensor.parts[0]->shape || part->format != tensor.parts[0]->format))
+        return Error{ErrorCode::mismatch, "it differs in shape or type from those of the other experts", concat("tensor ", name)};
+      tensor.parts.push_back(part);
+    }
+    const TensorInfo& first = *tensor.parts[0];
+    if (first.rank > 2)
+      return Error{ErrorCode::unsupported, concat("it has ", first.rank, " axes"), concat("tensor ", first.name)};
+    if (experts > 0) tensor.shape.push_back(experts);
+    tensor.shape.insert(tensor.shape.end(), first.shape.begin(), first.shape.begin() + first.rank);
+    const bool is_norm = to.ends_with("norm");
+    if (is_norm) tensor.add = hf_.norm_offset;
+    if (as_.turns_neighbours && (role == Role::q || role == Role::k)) {
+      if (first.shape[0] % c.head_dim != 0)
+        return Error{ErrorCode::mismatch, concat(first.shape[0], " rows are no heads of ", c.head_dim),
+                     concat("tensor ", first.name)};
+      tensor.head_rows = c.head_dim;
+      if (first.rank == 1) {  // a bias' values change places as the rows do: each is a row of one value
+        tensor.shape = {first.shape[0], 1};
+        std::vector<float> turned(static_cast<std::size_t>(first.shape[0]));
+        for (std::size_t r = 0; r < turned.size(); ++r) tensor.read_row(r, std::span(&turned[r], 1));
+        tensor = {tensor.name, {turned.size()}, {}, 0, 0, std::move(turned)};
+      }
+    }
+    tensors_.push_back(std::move(tensor));
+    return {};
+  }
+
+  // What GGUF has as tensors of a rotary embedding: factors that frequencies are divided by.
+  void rope_tensors() {
+    const Config& c = hf_.config;
+    const RopeParams& rope = c.ropes[0];
+    const auto add = [&](std::string_view name, std::vector<float> values) {
+      tensors_.insert(tensors_.begin(), ModelTensor{std::string(name), {values.size()}, {}, 0, 0, std::move(values)});
+    };
+    if (rope.scaling == RopeScaling::llama3) {
+      RopeParams plain = rope;
+      plain.scaling = RopeScaling::none;
+      const auto scaled = rope_frequencies(rope, c.rotated_width()), unscaled = rope_frequencies(plain, c.rotated_width());
+      std::vector<float> factors;
+      for (std::size_t i = 0; i < scaled.frequency.size(); ++i)
+        factors.push_back(static_cast<float>(unscaled.frequency[i] / scaled.frequency[i]));
+      add("rope_freqs.weight", std::move(factors));
+    } else if (rope.scaling == RopeScaling::longrope) {
+      add("rope_factors_long.weight", rope.far_factors);
+      add("rope_factors_short.weight", rope.factors);
+    }
+  }
+
+  [[nodiscard]] std::optional<std::size_t> index_of(std::string_view name) const noexcept {
+    const SafetensorsEntry* const entry = file_.find(name);
+    if (entry == nullptr) return std::nullopt;
+    return static_cast<std::size_t>(entry - file_.entries().data());
+  }
+
+  const Safetensors& file_;
+  const HfConfig& hf_;
+  const HfToGguf& as_;
+  std::vector<bool> used_;
+  std::vector<ModelTensor> tensors_;
+};
+
+/// The windows of all layers as GGUF says them: one number, and that all layers slide but each `pattern`th. Error: unsupported.
+struct GgufWindows {
+  std::uint32_t window = 0, pattern = 0;
+};
+[[nodiscard]] inline Expected<GgufWindows> gguf_windows(const Config& c, const HfToGguf& as) {
+  GgufWindows result{0, as.pattern};
+  for (const LayerConfig& layer : c.layers) result.window = std::max(result.window, layer.window);
+  const auto holds = [&](std::uint32_t pattern) {
+    for (std::size_t i = 0; i < c.layers.size(); ++i)
+      if (c.layers[i].window != (pattern == 0 || (i + 1) % pattern != 0 ? result.window : 0)) return false;
+    return true;
+  };
+  if (result.window == 0 || holds(result.pattern)) return result;
+  if (as.states_pattern)
+    for (result.pattern = 2; result.pattern <= c.layers.size(); ++result.pattern)
+      if (holds(result.pattern)) return result;
+  return Error{ErrorCode::unsupported, concat("GGUF has no key for which layers slide in ", as.architecture), "layer_types"};
+}
+
+/// The keys of the rotary embedding.
+inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const Config& c) {
+  const RopeParams& rope = c.ropes[0];
+  writer.add(prefix + "rope.freq_base", static_cast<float>(rope.base));
+  writer.add(prefix + "rope.dimension_count", c.rotated_width());
+  if (c.ropes.size() > 1) writer.add(prefix + "rope.freq_base_swa", static_cast<float>(c.ropes[1].base));
+  const auto scaling = [&](const char* type) {
+    writer.add(prefix + "rope.scaling.type", type);
+    writer.add(prefix + "rope.scaling.factor", static_cast<float>(rope.factor));
+  };
+  const auto original = [&] {
+    writer.add(prefix + "rope.scaling.original_context_length", static_cast<std::uint32_t>(rope.original_context));
+  };
+  if (rope.scaling == RopeScaling::linear) scaling("linear");
+  if (rope.scaling == RopeScaling::yarn) {
+    scaling("yarn");
+    original();
+    const double usual = yarn_magnitude(rope.factor), stated = rope.attention_factor > 0 ? rope.attention_factor : usual;
+    if (stated != usual) writer.add(prefix + "rope.scaling.attn_factor", static_cast<float>(stated / usual));
+    if (rope.beta_fast != 32) writer.add(prefix + "rope.scaling.yarn_beta_fast", static_cast<float>(rope.beta_fast));
+    if (rope.beta_slow != 1) writer.add(prefix + "rope.scaling.yarn_beta_slow", static_cast<float>(rope.beta_slow));
+  }
+  if (rope.scaling == RopeScaling::longrope) {
+    original();
+    writer.add(prefix + "rope.scaling.attn_factor", static_cast<float>(rope.attention_factor));
+  }
+}
+
+/// What GGUF has no key for, and would be read otherwise. Error: unsupported.
+[[nodiscard]] inline Expected<void> check_can_be_said(const Config& c, const HfToGguf& as) {
+  const bool largest_gemma =
+      (as.architecture == "gemma2" && c.layers.size() == 46) || (as.architecture == "gemma3" && c.layers.size() == 62);
+  const double width = largest_gemma ? static_cast<double>(c.d_model) / c.heads : static_cast<double>(c.head_dim);
+  const double usual = 1.0 / std::sqrt(width), stated = static_cast<double>(c.attention_scale);
+  if (as.architecture != "granite" && std::abs(stated - usual) > 1e-6 * usual)
+    return Error{ErrorCode::unsupported,
+                 concat("scores are scaled by ", stated, ", and GGUF has no key for that in ", as.architecture)};
+  if (c.router.experts > 0 && !c.router.normalize)
+    return Error{ErrorCode::unsupported, concat("GGUF has no key for experts whose weights do not sum to 1 in ", as.architecture),
+                 "norm_topk_prob"};
+  for (const RopeParams& rope : c.ropes) {
+    const bool second = &rope != &c.ropes[0] && rope.scaling != RopeScaling::none;
+    const bool ramp = rope.scaling == RopeScaling::yarn && !rope.truncate;
+    const bool magnitudes = rope.far_attention_factor != 0 && rope.far_attention_factor != rope.attention_factor;
+    if (second || ramp || magnitudes)
+      return Error{ErrorCode::unsupported, "GGUF has no key for this rotary embedding", "rope_scaling"};
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// The tensors of a folder that Safetensors has opened, and what its config.json says. `name` becomes general.name. Errors: those
+/// of config_from_hf, and unsupported (an architecture that is not converted, quantized weights, what GGUF cannot say), missing,
+/// mismatch.
+[[nodiscard]] inline Expected<ModelToWrite> tensors_of_folder(const Safetensors& file, const Json& config_json,
+                                                              std::string_view name) {
+  if (const Json* q = json_find(config_json, "quantization_config"); q != nullptr && !q->is_null())
+    return Error{ErrorCode::unsupported, "the folder's weights are quantized", "quantization_config"};
+  NIHAO_TRY(const HfConfig hf, config_from_hf(config_json));
+  const Config& c = hf.config;
+  const detail::HfToGguf* as = nullptr;
+  std::string known;
+  for (const detail::HfToGguf& one : detail::hf_to_gguf) {
+    if (one.model_type == c.architecture) as = &one;
+    known += concat(known.empty() ? "" : ", ", one.model_type);
+  }
+  if (as == nullptr)
+    return Error{ErrorCode::unsupported, concat("\"", printable(c.architecture), "\" is none of those that become GGUF: ", known),
+                 "model_type"};
+  NIHAO_CHECK(detail::check_can_be_said(c, *as));
+  NIHAO_TRY(const detail::GgufWindows windows, detail::gguf_windows(c, *as));
+
+  ModelToWrite model;
+  model.architecture = as->architecture;
+  model.shape = {static_cast<std::uint32_t>(c.layers.size()), c.heads, c.kv_heads, c.router.experts, hf.tied};
+  NIHAO_TRY(model.tensors, detail::FolderTensors(file, hf, *as).take());
+  GgufWriter& writer = model.metadata;
+  const std::string prefix = concat(as->architecture, ".");
+  writer.add("general.architecture", as->architecture);
+  writer.add("general.type", "model");
+  if (!name.empty()) writer.add("general.name", name);
+  const auto size = [&](std::string_view key, std::uint32_t value) { writer.add(concat(prefix, key), value); };
+  const auto factor = [&](std::string_view key, float value) { writer.add(concat(prefix, key), value); };
+  size("block_count", model.shape.layers);
+  size("context_length", c.context);
+  size("embedding_length", c.d_model);
+  size("feed_forward_length", c.d_ff);
+  size("attention.head_count", c.heads);
+  size("attention.head_count_kv", c.kv_heads);
+  size("attention.key_length", c.head_dim);
+  size("attention.value_length", c.value_width());
+  size("vocab_size", c.vocab);
+  factor(as->eps, c.norm_eps);
+  detail::add_rope_keys(writer, prefix, c);
+  if (windows.window > 0 || as->pattern > 0) size("attention.sliding_window", windows.window);
+  if (windows.pattern != as->pattern) size("attention.sliding_window_pattern", windows.pattern);
+  if (as->architecture == "gemma2") {
+    factor("attn_logit_softcapping", c.attention_softcap);
+    factor("final_logit_softcapping", c.logit_softcap);
+  }
+  if (as->architecture == "granite") {
+    factor("attention.scale", c.attention_scale);
+    factor("embedding_scale", c.embedding_scale);
+    factor("residual_scale", c.residual_scale);
+    factor("logit_scale", 1.0f / c.logit_scale);
+  }
+  if (as->architecture == "cohere2") factor("logit_scale", c.logit_scale);
+  if (c.router.experts > 0) {
+    size("expert_count", c.router.experts);
+    size("expert_used_count", c.router.chosen);
+    size("expert_feed_forward_length", c.expert_ff);
+  }
+  writer.add("tokenizer.ggml.model", "none");
+  return model;
+}
+
+}  // namespace nihao
