@@ -1,6 +1,8 @@
 // nihao inspect: what a model's file says of itself. Nothing is loaded, and the architecture need not be one that runs here.
 #include "commands.hpp"
+#include "inspect_block.hpp"
 #include "inspect_presets.hpp"
+#include "inspect_roles.hpp"
 #include "model.hpp"
 
 #include <nihao/cache/kv_cache.hpp>
@@ -19,9 +21,9 @@ namespace nihao::program {
 namespace {
 
 struct InspectFlags {
-  std::string path, preset, families, kv = "f16";
+  std::string path, preset, families, kv = "f16", block, type;
   std::size_t context = 0;
-  bool arrays = false, json = false;
+  bool arrays = false, roles = false, json = false;
 };
 
 // A tensor of any type, also of one that the library does not compute with.
@@ -164,12 +166,34 @@ Memory memory_of(const Inspected& file, const InspectFlags& flags) {
   return m;
 }
 
+// --block and --roles: a part of the file, closely.
+Expected<int> inspect_part(const InspectFlags& flags, bool folder) {
+  auto shown = [&]() -> Expected<int> {
+    if (flags.roles) {
+      if (folder) throw UsageError("--roles is for GGUF files");
+      NIHAO_TRY(const Gguf gguf, Gguf::open(flags.path));
+      return inspect_roles(gguf, flags.type, flags.json);
+    }
+    const auto place = parse_block_place(flags.block);
+    if (!place) throw UsageError(concat("--block ", flags.block, " is not TENSOR:ROW:BLOCK"));
+    if (folder) {
+      NIHAO_TRY(const Safetensors safetensors, Safetensors::open(flags.path));
+      return inspect_block(safetensors.tensors(), *place, flags.json);
+    }
+    NIHAO_TRY(const Gguf gguf, Gguf::open(flags.path, GgufTypes::listed));
+    return inspect_block(gguf.tensors(), *place, flags.json);
+  }();
+  if (!shown && shown.error().where.find(flags.path) == std::string::npos) return std::move(shown).error().in(flags.path);
+  return shown;
+}
+
 Expected<int> inspect(const InspectFlags& flags) {
   const KvType kv = kv_type_from_name(flags.kv).value_or(KvType::f16);
   if (!flags.preset.empty()) return inspect_preset(flags.preset, kv, flags.json);
   if (!flags.families.empty()) return inspect_families(flags.families, kv, flags.json);
   if (flags.path.empty()) throw UsageError("inspect takes a MODEL, --preset NAME or --families KIND");
   std::error_code ignored;
+  if (flags.roles || !flags.block.empty()) return inspect_part(flags, std::filesystem::is_directory(flags.path, ignored));
   NIHAO_TRY(const Inspected file,
             std::filesystem::is_directory(flags.path, ignored) ? inspect_folder(flags) : inspect_gguf(flags));
   const Memory memory = memory_of(file, flags);
@@ -236,9 +260,19 @@ void add_inspect(Commands& commands) {
       ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
       ->capture_default_str();
+  CLI::Option* block = app.add_option("--block", flags->block, "the fields and the values of one block, instead")
+                           ->type_name("TENSOR:ROW:BLOCK")
+                           ->check(not_empty());
+  CLI::Option* roles = app.add_flag("--roles", flags->roles, "the format of each role's tensors, layer by layer, instead");
+  roles->excludes(block);
+  app.add_option("--type", flags->type, concat("with --roles: what quantizing to this would give: ", mix_names()))
+      ->type_name("NAME")
+      ->needs(roles);
   CLI::Option* arrays =
       app.add_flag("--arrays", flags->arrays, "with --json: arrays of the metadata whole, not their first items");
-  arrays->excludes(preset)->excludes(families)->needs(app.add_flag("--json", flags->json, "print one JSON document"));
+  arrays->excludes(preset)->excludes(families)->excludes(block)->excludes(roles);
+  arrays->needs(app.add_flag("--json", flags->json, "print one JSON document"));
+  for (CLI::Option* const of_a_file : {block, roles}) of_a_file->excludes(preset)->excludes(families);
 }
 
 }  // namespace nihao::program

@@ -26,8 +26,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);  // one is asked for below
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
   Commands commands{app};
-  for (const auto add :
-       {add_inspect, add_tokenize, add_detokenize, add_render, add_logits, add_run, add_chat, add_perplexity, add_bench})
+  for (const auto add : {add_inspect, add_tokenize, add_detokenize, add_render, add_logits, add_run, add_chat, add_perplexity,
+                         add_bench, add_quantize, add_imatrix})
     add(commands);
   try {
     app.parse(argc, argv);
