@@ -381,24 +381,27 @@ NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::siz
   const float* rows = x.data + first * x.stride;
   for (std::size_t k = 0; k < x.k; ++k) add_column(acc, load(w[k].w), rows + k, x.stride);
 }
-// Codes that are floats, or levels: each value is what dequantize() makes of it, so the exact mode has the same bits.
+// Codes that are floats, or levels: a block's sum, times its scale. The sums of neighbouring blocks do not wait for each other,
+// as one sum from the first column to the last would.
 template <class F, int T>
   requires(F::block_size == 32)
 NIHAO_ALWAYS_INLINE void tile_dot(const Tile<F>* w, const FloatRows& x, std::size_t first, f32x16 (&acc)[T]) noexcept {
   const float* row = x.data + first * x.stride;
-  for (std::size_t b = 0; b < x.k / 32; ++b) {
-    f32x16 d = load(w[b].d);
+  for (std::size_t b = 0; b < x.k / 32; ++b, row += 32) {
+    f32x16 d = load(w[b].d), sum[T];
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) sum[t] = zero();
     if constexpr (std::is_same_v<F, NF4>) {
-      for (std::size_t i = 0; i < 16; ++i, ++row)
-        add_column(acc, mul(lookup_nibbles<0>(NF4::levels, w[b].q[i]), d), row, x.stride);
-      for (std::size_t i = 0; i < 16; ++i, ++row)
-        add_column(acc, mul(lookup_nibbles<1>(NF4::levels, w[b].q[i]), d), row, x.stride);
+      for (std::size_t i = 0; i < 16; ++i) add_column(sum, lookup_nibbles<0>(NF4::levels, w[b].q[i]), row + i, x.stride);
+      for (std::size_t i = 0; i < 16; ++i) add_column(sum, lookup_nibbles<1>(NF4::levels, w[b].q[i]), row + 16 + i, x.stride);
     } else if constexpr (std::is_same_v<F, FP8_E4M3>) {
       d = mul(d, set1(256.0f));
-      for (std::size_t i = 0; i < 32; ++i, ++row) add_column(acc, mul(load_256ths(w[b].q[i]), d), row, x.stride);
+      for (std::size_t i = 0; i < 32; ++i) add_column(sum, load_256ths(w[b].q[i]), row + i, x.stride);
     } else {
-      for (std::size_t i = 0; i < 32; ++i, ++row) add_column(acc, mul(load(w[b].q[i]), d), row, x.stride);
+      for (std::size_t i = 0; i < 32; ++i) add_column(sum, load(w[b].q[i]), row + i, x.stride);
     }
+    NIHAO_UNROLL
+    for (int t = 0; t < T; ++t) acc[t] = fma(sum[t], d, acc[t]);
   }
 }
 
