@@ -113,8 +113,9 @@ TEST_CASE("a context of no positions is refused") {
 
 TEST_CASE("keys that would change what a model computes are refused, where they ask for what is not done") {
   if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  for (const char* name :
-       {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping", "rope.scaling.yarn_log_multiplier"}) {
+  for (const char* name : {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping", "expert_shared_count",
+                           "leading_dense_block_count", "interleave_moe_layer_step", "nextn_predict_layers", "swiglu_clamp_exp",
+                           "attention.temperature_scale", "attention.kv_lora_rank", "rope.scaling.yarn_log_multiplier"}) {
     accepted(concat("llama.", name), 0.0f);
     refused(concat("llama.", name), 8.0f, ErrorCode::unsupported, "it is 8, which the llama family here does not do");
   }
@@ -122,10 +123,47 @@ TEST_CASE("keys that would change what a model computes are refused, where they 
     accepted(concat("llama.", name), 1.0f);
     refused(concat("llama.", name), 0.5f, ErrorCode::unsupported, name);
   }
+  accepted("llama.expert_group_count", std::uint32_t{1});
+  refused("llama.expert_group_count", std::uint32_t{4}, ErrorCode::unsupported, "it is 4");
+  refused("llama.rope.freq_base_swa", 1234.0f, ErrorCode::unsupported, "it is 1234");
   accepted("llama.attention.causal", true);
   refused("llama.attention.causal", false, ErrorCode::unsupported, "it is false");
   accepted("llama.use_parallel_residual", false);
   refused("llama.use_parallel_residual", true, ErrorCode::unsupported, "it is true");
+}
+
+TEST_CASE("a list of limits, one for each layer, is refused where one is not 0") {
+  if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  for (const float last : {0.0f, -7.0f}) {
+    const std::array<float, 2> limits{0.0f, last};
+    const FileBytes file =
+        file_with({}, [&](GgufWriter& w) { w.add_array("llama.swiglu_clamp_exp", std::span<const float>(limits)); });
+    CHECK(load(file.bytes()).has_value() == (last == 0));
+  }
+}
+
+TEST_CASE("which layers slide may be said by a number, or by a flag for each layer") {
+  if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const auto windows = [](auto&& say) {
+    const FileBytes file = file_with({}, [&](GgufWriter& w) {
+      w.add("llama.attention.sliding_window", std::uint32_t{8});
+      say(w);
+    });
+    auto config = config_from_gguf(require(Gguf::from_bytes(file.bytes())));
+    std::vector<std::uint32_t> result;
+    if (!config) return result;
+    for (const LayerConfig& layer : config->layers) result.push_back(layer.window);
+    return result;
+  };
+  constexpr std::string_view key = "llama.attention.sliding_window_pattern";
+  using Windows = std::vector<std::uint32_t>;  // of the one layer
+  constexpr bool no[] = {false}, yes[] = {true}, two[] = {true, true};
+  CHECK(windows([](GgufWriter&) {}) == Windows{8});
+  CHECK(windows([&](GgufWriter& w) { w.add(key, std::uint32_t{2}); }) == Windows{8});
+  CHECK(windows([&](GgufWriter& w) { w.add(key, std::uint32_t{1}); }) == Windows{0});
+  CHECK(windows([&](GgufWriter& w) { w.add_bools(key, no); }) == Windows{0});
+  CHECK(windows([&](GgufWriter& w) { w.add_bools(key, yes); }) == Windows{8});
+  CHECK(windows([&](GgufWriter& w) { w.add_bools(key, two); }).empty());
 }
 
 TEST_CASE("an architecture that is none of the families is said so, whatever else its file lacks") {
@@ -162,7 +200,7 @@ TEST_CASE("rotary scaling is read as llama.cpp reads it: linear unless a type is
   refused("llama.rope.scaling.type", "longrope", ErrorCode::unsupported, "unknown rope scaling \"longrope\"");
 }
 
-TEST_CASE("yarn's factors multiply its own magnitude, and its original context is the file's unless stated") {
+TEST_CASE("a factor multiplies yarn's magnitude, which may be stated, and its original context is the file's unless stated") {
   if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const auto yarn = [](const auto&... more) {
     return rope_with(entry("scaling.type", "yarn"), entry("scaling.factor", 4.0f), more...);
@@ -173,8 +211,11 @@ TEST_CASE("yarn's factors multiply its own magnitude, and its original context i
   CHECK(yarn().original_context == config.context);
   CHECK(yarn().attention_factor == doctest::Approx(own));
   CHECK(yarn(entry("scaling.attn_factor", 1.0f)) == yarn());
-  CHECK(yarn(entry("scaling.attn_factor", 0.5f), entry("scaling.yarn_attn_factor", 0.5f)).attention_factor ==
-        doctest::Approx(own / 4));
+  CHECK(yarn(entry("scaling.attn_factor", 0.5f)).attention_factor == doctest::Approx(own / 2));
+  // Hugging Face's attention_factor stands in the magnitude's place.
+  CHECK(yarn(entry("scaling.yarn_attn_factor", 1.25f)).attention_factor == doctest::Approx(1.25));
+  CHECK(yarn(entry("scaling.attn_factor", 0.5f), entry("scaling.yarn_attn_factor", 1.25f)).attention_factor ==
+        doctest::Approx(0.625));
   CHECK(yarn(entry("scaling.original_context_length", std::uint32_t{32})).original_context == 32);
   CHECK(yarn(entry("scaling.yarn_beta_fast", 16.0f)).beta_fast == 16);
 }

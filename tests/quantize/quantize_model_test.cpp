@@ -1,10 +1,7 @@
 #include "nihao/quantize/quantize_model.hpp"
 #include "models/golden_models.hpp"
 #include "nihao/models/load.hpp"
-#include "nihao/models/load_hf.hpp"
 #include "nihao/quantize/hf_tensors.hpp"
-
-#include <fstream>
 
 using namespace nihao;
 using namespace nihao::test;
@@ -154,57 +151,6 @@ TEST_CASE("values that are no numbers, a full disk and a stop leave no file") {
   CHECK_FALSE(std::filesystem::exists(folder.path("out")));
   if (std::filesystem::exists("/dev/full"))
     CHECK(quantized(folder.path("in"), "/dev/full", "Q8_0").error().code == ErrorCode::io);
-}
-
-TEST_CASE("a Hugging Face folder becomes a GGUF file with the same logits") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  const TempFolder folder;
-  const Cpu cpu = require(Cpu::create({.threads = 2}));
-  int converted = 0;
-  for (const std::string name : golden_cases) {
-    CAPTURE(name);
-    const std::string from = (*models / name).string();
-    const Safetensors file = require(Safetensors::open(from));
-    const Json config = require(parse_json(read_text(from + "/config.json")));
-    auto model = tensors_of_folder(file, config, name);
-    if (!model) {
-      CHECK(model.error().code == ErrorCode::unsupported);
-      continue;
-    }
-    require(quantize_model(*std::move(model), *recipe_from_name("F32"), folder.path("m"), cpu));
-    const auto golden = require(Safetensors::open(from + "/golden.safetensors"));
-    for (const std::string text : {"short", "long"}) {
-      const auto ids = token_ids(golden, text + ".input_ids");
-      const auto logits = exact_logits_of_file(folder.path("m"), ids);
-      CHECK_MESSAGE(most_apart(logits, require(golden.values<float>(text + ".logits"))) <= 2e-4, name);
-    }
-    CHECK(require(Gguf::open(folder.path("m"))).find("tokenizer.ggml.model") != nullptr);
-    ++converted;
-  }
-  CHECK(converted >= 14);
-}
-
-TEST_CASE("the other families become GGUF where it has keys for what they say") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  const TempFolder folder;
-  const Cpu cpu = require(Cpu::create({.threads = 2}));
-  for (const std::string name : {"gemma2", "gemma3_text", "cohere2"}) {
-    CAPTURE(name);
-    Json config = require(parse_json(read_text(*models / name / "config.json")));
-    if (name != "cohere2") config["query_pre_attn_scalar"] = config["head_dim"];  // GGUF's is always that
-    std::ofstream(folder.path("config.json")) << config.dump();
-    std::filesystem::remove(folder.path("model.safetensors"));
-    std::filesystem::create_symlink(std::filesystem::absolute(*models / name / "model.safetensors"),
-                                    folder.path("model.safetensors"));
-    const Safetensors file = require(Safetensors::open(folder.root().string()));
-    require(quantize_model(require(tensors_of_folder(file, config, name)), *recipe_from_name("F32"), folder.path("m"), cpu));
-    const AnyModel source = require(load_hf(folder.root().string(), {.cpu = {.threads = 2, .exact = true}}));
-    std::vector<TokenId> ids;
-    for (TokenId i = 0; i < 23; ++i) ids.push_back(11 * i % 250 + 2);
-    CHECK(most_apart(exact_logits_of_file(folder.path("m"), ids), exact_logits(source, ids)) <= 2e-4);
-  }
 }
 
 TEST_CASE("a folder that cannot become GGUF says why") {

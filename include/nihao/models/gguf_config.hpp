@@ -11,6 +11,37 @@
 namespace nihao {
 
 namespace detail {
+/// Keys that change the result of the families that have them, wherever they are not 0. Some are lists, of one for each layer.
+inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping",
+                                                        "final_logit_softcapping",
+                                                        "router_logit_softcapping",
+                                                        "expert_count",
+                                                        "expert_shared_count",
+                                                        "expert_group_count",
+                                                        "expert_group_scale",
+                                                        "expert_latent_length",
+                                                        "leading_dense_block_count",
+                                                        "interleave_moe_layer_step",
+                                                        "moe_every_n_layers",
+                                                        "nextn_predict_layers",
+                                                        "swiglu_clamp_exp",
+                                                        "swiglu_clamp_shexp",
+                                                        "attention.scale",
+                                                        "attention.output_scale",
+                                                        "attention.value_scale",
+                                                        "attention.temperature_scale",
+                                                        "attention.clamp_kqv",
+                                                        "attention.max_alibi_bias",
+                                                        "attention.shared_kv_layers",
+                                                        "attention.q_lora_rank",
+                                                        "attention.kv_lora_rank",
+                                                        "attention.indexer.top_k",
+                                                        "full_attention_interval",
+                                                        "hyper_connection.count",
+                                                        "embedding_length_per_layer_input",
+                                                        "rope.scaling.alpha",
+                                                        "rope.scaling.yarn_log_multiplier"};
+
 /// A tensor of one factor for each pair that turns. Errors: mismatch, malformed.
 [[nodiscard]] inline Expected<std::vector<float>> rope_factors(const TensorInfo& tensor, const Config& c) {
   const std::string place = concat("tensor ", tensor.name);
@@ -41,16 +72,23 @@ namespace detail {
     return std::find(family->reads.begin(), family->reads.end(), name) != family->reads.end();
   };
 
+  // The number, or the largest of a list by its magnitude; 0 if there is none.
+  const auto largest = [&](std::string_view name) -> Expected<double> {
+    if (auto list = gguf.array<double>(key(name))) {
+      double most = 0;
+      for (const double one : *list) most = std::max(most, std::abs(one));
+      return most;
+    }
+    return gguf.get_or<double>(key(name), 0.0);
+  };
   const auto refuse = [&](std::string_view name, auto value) {
     return Error{ErrorCode::unsupported, concat("it is ", value, ", which the ", architecture, " family here does not do"),
                  key(name)};
   };
-  for (const std::string_view name :
-       {"attn_logit_softcapping", "final_logit_softcapping", "expert_count", "attention.scale", "attention.temperature_scale",
-        "attention.clamp_kqv", "attention.max_alibi_bias", "rope.scaling.yarn_log_multiplier"}) {
+  for (const std::string_view name : detail::gguf_must_be_off) {
     if (reads(name)) continue;
-    NIHAO_TRY(const double value, gguf.get_or<double>(key(name), 0.0));
-    if (value != 0) return refuse(name, value);
+    NIHAO_TRY(const double value, largest(name));
+    if (value != 0 && !(name == "expert_group_count" && value == 1)) return refuse(name, value);
   }
   for (const std::string_view name : {"logit_scale", "embedding_scale", "residual_scale", "rope.scaling.yarn_ext_factor"}) {
     if (reads(name)) continue;
@@ -112,16 +150,16 @@ namespace detail {
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::yarn;
     NIHAO_TRY(rope.original_context, gguf.get_or<double>(key("rope.scaling.original_context_length"), c.context));
-    // Both multiply what yarn itself scales by.
+    // The one multiplies what yarn scales by; the other is Hugging Face's attention_factor, and stands in its place.
     NIHAO_TRY(const double attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 1.0));
-    NIHAO_TRY(const double yarn_factor, gguf.get_or<double>(key("rope.scaling.yarn_attn_factor"), 1.0));
-    rope.attention_factor = attention_factor * yarn_factor * yarn_magnitude(rope.factor);
+    NIHAO_TRY(const double magnitude, gguf.get_or<double>(key("rope.scaling.yarn_attn_factor"), yarn_magnitude(rope.factor)));
+    rope.attention_factor = attention_factor * magnitude;
     if (!(rope.attention_factor > 0))
-      return Error{ErrorCode::malformed, concat("an attention factor of ", attention_factor, " times ", yarn_factor),
+      return Error{ErrorCode::malformed, concat("an attention factor of ", attention_factor, " times ", magnitude),
                    key("rope.scaling.attn_factor")};
     NIHAO_TRY(rope.beta_fast, gguf.get_or<double>(key("rope.scaling.yarn_beta_fast"), rope.beta_fast));
     NIHAO_TRY(rope.beta_slow, gguf.get_or<double>(key("rope.scaling.yarn_beta_slow"), rope.beta_slow));
-  } else if (scaling != "none") {
+  } else if (scaling != "none" && !(scaling == "longrope" && gguf.tensors().find("rope_factors_long.weight") != nullptr)) {
     return Error{ErrorCode::unsupported, concat("unknown rope scaling \"", printable(scaling), "\""), key("rope.scaling.type")};
   }
   c.ropes.push_back(rope);
@@ -139,6 +177,10 @@ namespace detail {
     NIHAO_TRY(longrope.attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 1.0));
   }
 
+  if (!reads("rope.freq_base_swa")) {
+    NIHAO_TRY(const double base, gguf.get_or<double>(key("rope.freq_base_swa"), rope.base));
+    if (base != rope.base) return refuse("rope.freq_base_swa", base);
+  }
   NIHAO_CHECK(family->read(keys, c));
   NIHAO_CHECK(check_config(c));
   return c;

@@ -39,6 +39,12 @@ inline constexpr HfToGguf hf_to_gguf[] = {
      .pattern = 4,
      .states_pattern = true,
      .eps = "attention.layer_norm_epsilon"},
+    {.model_type = "phimoe", .architecture = "phimoe"},
+    {.model_type = "dbrx", .architecture = "dbrx", .eps = "attention.layer_norm_epsilon"},
+    {.model_type = "deepseek_v2", .architecture = "deepseek2"},
+    {.model_type = "deepseek_v3", .architecture = "deepseek2"},
+    {.model_type = "llama4_text", .architecture = "llama4"},
+    {.model_type = "gpt_oss", .architecture = "gpt-oss", .pattern = 2, .states_pattern = true},
 };
 
 /// Collects the tensors of a folder under GGUF's names.
@@ -75,23 +81,96 @@ class FolderTensors {
     // Two roles may share a name in either style: the norm before the feed-forward, where families differ in where norms stand.
     if (role == Role::attn_post_norm && !as_.norms_after) return {};
     if ((role == Role::ffn_norm || role == Role::attn_norm) && c.architecture == "olmo2") return {};
-    for (const std::string_view suffix : {".weight", ".bias"}) NIHAO_CHECK(take_one(role, from, to, suffix));
+    if (role == Role::kv_b) return take_latent_up(from + ".weight", layer);
+    if (role == Role::expert_gate_up) return take_gate_up(from, layer);
+    if (role >= Role::expert_gate && role <= Role::expert_down && from.find('#') == std::string::npos)
+      return take_stack(role, from, to);
+    if (role == Role::sinks) return take_one(role, from, to + ".weight");
+    if (role == Role::router_choice_bias) return take_one(role, from, to + ".bias");
+    for (const std::string_view suffix : {".weight", ".bias"})
+      NIHAO_CHECK(take_one(role, concat(from, suffix), concat(to, suffix)));
     return {};
   }
 
-  Expected<void> take_one(Role role, const std::string& from, const std::string& to, std::string_view suffix) {
+  // The tensor of that name; null if there is none.
+  Expected<const TensorInfo*> taken(const std::string& name) {
+    const auto index = index_of(name);
+    if (!index) return nullptr;
+    used_[*index] = true;
+    const TensorInfo* const tensor = file_.tensors().find(name);
+    if (tensor == nullptr) return Error{ErrorCode::unsupported, "it is stored as no float", concat("tensor ", name)};
+    return tensor;
+  }
+  // The same, of that shape.
+  Expected<const TensorInfo*> taken(const std::string& name, std::initializer_list<std::uint64_t> shape) {
+    NIHAO_TRY(const TensorInfo* const tensor, taken(name));
+    if (tensor != nullptr && !std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.begin() + tensor->rank))
+      return Error{ErrorCode::mismatch, "its shape is not what config.json says", concat("tensor ", name)};
+    return tensor;
+  }
+  [[nodiscard]] std::string gguf_name(Role role, std::size_t layer) const {
+    return tensor_name({NameStyle::gguf, as_.architecture, as_.norms_after}, role, layer);
+  }
+  void add_made(std::string name, std::vector<std::uint64_t> shape, std::vector<float> values) {
+    tensors_.push_back({std::move(name), std::move(shape), {}, 0, 0, std::move(values)});
+  }
+  void add_cut(std::string name, std::vector<std::uint64_t> shape, const TensorInfo* part, const ModelTensor::Cut& cut) {
+    tensors_.push_back({std::move(name), std::move(shape), {part}, 0, 0, {}, cut});
+  }
+
+  // Of latent attention: W_uk, transposed, and W_uv of each head. GGUF has them apart.
+  Expected<void> take_latent_up(const std::string& from, std::size_t layer) {
     const Config& c = hf_.config;
-    ModelTensor tensor{concat(to, suffix), {}, {}};
+    const std::uint64_t heads = c.heads, latent = c.mla.kv_rank, k = c.mla.nope, v = c.value_width();
+    NIHAO_TRY(const TensorInfo* const both, taken(from, {heads * (k + v), latent}));
+    if (both == nullptr) return {};
+    add_cut(gguf_name(Role::k_b, layer) + ".weight", {heads, latent, k}, both, {true, k + v});
+    add_cut(gguf_name(Role::v_b, layer) + ".weight", {heads, v, latent}, both, {false, k + v, k});
+    return {};
+  }
+
+  // Gate and up of all experts in one, rows being inputs: first the ones, then the others, or (gpt-oss) by turns.
+  Expected<void> take_gate_up(const std::string& from, std::size_t layer) {
+    const Config& c = hf_.config;
+    const std::uint64_t n = c.router.experts, d = c.d_model, ff = c.expert_ff;
+    const std::uint64_t step = c.architecture == "gpt_oss" ? 2 : 1, up = step == 2 ? 1 : ff;
+    NIHAO_TRY(const TensorInfo* const both, taken(from, {n, d, 2 * ff}));
+    NIHAO_TRY(const TensorInfo* const biases, taken(from + "_bias", {n, 2 * ff}));
+    for (const auto& [role, first] : {std::pair(Role::expert_gate, std::uint64_t{0}), std::pair(Role::expert_up, up)}) {
+      const std::string to = gguf_name(role, layer);
+      if (both != nullptr) add_cut(to + ".weight", {n, ff, d}, both, {true, d, 0, first, step});
+      if (biases == nullptr) continue;
+      std::vector<float> all(static_cast<std::size_t>(n * 2 * ff)), own;
+      dequantize_row(biases->format, biases->bytes, all);
+      for (std::uint64_t i = 0; i < n * ff; ++i)
+        own.push_back(all[static_cast<std::size_t>(i / ff * 2 * ff + first + i % ff * step)]);
+      add_made(to + ".bias", {n, ff}, std::move(own));
+    }
+    return {};
+  }
+
+  // One matrix of all experts: rows are inputs, but for DBRX's gate and up.
+  Expected<void> take_stack(Role role, const std::string& from, const std::string& to) {
+    const Config& c = hf_.config;
+    const std::uint64_t n = c.router.experts, d = c.d_model, ff = c.expert_ff;
+    const bool dbrx = c.architecture == "dbrx";
+    NIHAO_TRY(const TensorInfo* const all, dbrx ? taken(from, {n * ff, d}) : taken(from, {n, ff, d}));
+    if (all == nullptr) return {};
+    if (role == Role::expert_down) add_cut(to + ".weight", {n, d, ff}, all, {true, ff});
+    else tensors_.push_back({to + ".weight", {n, ff, d}, {all}});
+    return take_one(role, from + "_bias", to + ".bias");
+  }
+
+  Expected<void> take_one(Role role, const std::string& from, const std::string& to) {
+    const Config& c = hf_.config;
+    ModelTensor tensor{to, {}, {}};
     const std::size_t experts = from.find('#') != std::string::npos ? c.router.experts : 0;
     for (std::size_t e = 0; e < std::max<std::size_t>(experts, 1); ++e) {
-      std::string name = concat(from, suffix);
+      std::string name = from;
       if (experts > 0) name.replace(name.find('#'), 1, concat(e));
-      const auto index = index_of(name);
-      if (!index && e == 0) return {};
-      if (!index) return Error{ErrorCode::missing, "the folder has no such tensor", concat("tensor ", name)};
-      used_[*index] = true;
-      const TensorInfo* const part = file_.tensors().find(name);
-      if (part == nullptr) return Error{ErrorCode::unsupported, "it is stored as no float", concat("tensor ", name)};
+      NIHAO_TRY(const TensorInfo* const part, taken(name));
+      if (part == nullptr && e == 0) return {};
+      if (part == nullptr) return Error{ErrorCode::missing, "the folder has no such tensor", concat("tensor ", name)};
       if (e > 0 && (part->shape != tensor.parts[0]->shape || part->format != tensor.parts[0]->format))
         return Error{ErrorCode::mismatch, "it differs in shape or type from those of the other experts", concat("tensor ", name)};
       tensor.parts.push_back(part);
@@ -101,7 +180,7 @@ class FolderTensors {
       return Error{ErrorCode::unsupported, concat("it has ", first.rank, " axes"), concat("tensor ", first.name)};
     if (experts > 0) tensor.shape.push_back(experts);
     tensor.shape.insert(tensor.shape.end(), first.shape.begin(), first.shape.begin() + first.rank);
-    const bool is_norm = to.ends_with("norm");
+    const bool is_norm = to.ends_with("norm.weight");
     if (is_norm) tensor.add = hf_.norm_offset;
     if (as_.turns_neighbours && (role == Role::q || role == Role::k)) {
       if (first.shape[0] % c.head_dim != 0)
@@ -189,8 +268,14 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
   if (rope.scaling == RopeScaling::yarn) {
     scaling("yarn");
     original();
+    // Of latent attention the scores' scale may have the magnitude, twice; cos and sin have none then.
+    const double twice =
+        c.mla.kv_rank > 0 ? static_cast<double>(c.attention_scale) * std::sqrt(static_cast<double>(c.head_dim)) : 1.0;
+    const bool in_scores = std::abs(twice - 1) > 1e-6 && rope.factor > 1;
     const double usual = yarn_magnitude(rope.factor), stated = rope.attention_factor > 0 ? rope.attention_factor : usual;
-    if (stated != usual) writer.add(prefix + "rope.scaling.attn_factor", static_cast<float>(stated / usual));
+    if (in_scores)
+      writer.add(prefix + "rope.scaling.yarn_log_multiplier", static_cast<float>((std::sqrt(twice) - 1) / std::log(rope.factor)));
+    else if (stated != usual) writer.add(prefix + "rope.scaling.attn_factor", static_cast<float>(stated / usual));
     if (rope.beta_fast != 32) writer.add(prefix + "rope.scaling.yarn_beta_fast", static_cast<float>(rope.beta_fast));
     if (rope.beta_slow != 1) writer.add(prefix + "rope.scaling.yarn_beta_slow", static_cast<float>(rope.beta_slow));
   }
@@ -200,25 +285,70 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
   }
 }
 
+/// The dense layers before the first that has experts.
+[[nodiscard]] inline std::uint32_t leading_dense_layers(const Config& c) noexcept {
+  std::uint32_t dense = 0;
+  while (dense < c.layers.size() && c.layers[dense].kind == 0) ++dense;
+  return dense;
+}
+
+/// The same of families with experts.
+[[nodiscard]] inline Expected<void> check_experts_can_be_said(const Config& c, const HfToGguf& as) {
+  const auto refuse = [&](std::string what, std::string_view where) {
+    return Error{ErrorCode::unsupported, concat(what, ", and GGUF has no key for that in ", as.architecture), std::string(where)};
+  };
+  const std::uint32_t dense = leading_dense_layers(c);
+  if (as.architecture == "deepseek2") {
+    for (std::size_t i = dense; i < c.layers.size(); ++i)
+      if (c.layers[i].kind == 0) return refuse(concat("layer ", i, " is dense"), "moe_layer_freq");
+    if (c.rope_style != RopeStyle::neighbours) return refuse("the halves of a head turn together", "rope_interleave");
+    const RopeParams& rope = c.ropes[0];
+    const bool all = std::abs(c.attention_scale * std::sqrt(static_cast<float>(c.head_dim)) - 1) > 1e-6f;
+    if (rope.scaling == RopeScaling::yarn && all && rope.attention_factor != 1)
+      return refuse("mscale differs from mscale_all_dim", "rope_scaling.mscale");
+  } else if (as.architecture == "llama4") {
+    for (std::size_t i = 0; i < c.layers.size(); ++i) {
+      const LayerConfig& layer = c.layers[i];
+      if (layer.kind != ((i + 1) % (dense + 1) == 0 ? 1u : 0u))
+        return refuse("layers with experts come irregularly", "moe_layers");
+      const bool turns = (i + 1) % 4 != 0;
+      if (layer.rope != (turns ? 0 : no_rope)) return refuse("not each fourth layer is without rope", "no_rope_layers");
+      if (layer.chunk != (turns ? 8192u : 0u)) return refuse(concat("chunks are of ", layer.chunk), "attention_chunk_size");
+    }
+    if (c.temperature_scale != 0.1f || c.temperature_floor != 8192)
+      return refuse(concat("temperature is tuned by ", c.temperature_scale, ", ", c.temperature_floor), "attn_scale");
+    if (c.qk_norm != (c.router.experts != 128)) return refuse(c.qk_norm ? "it is true" : "it is false", "use_qk_norm");
+  } else if (as.architecture == "gpt-oss") {
+    if (c.gate_limit != 7) return refuse(concat("it is ", c.gate_limit), "swiglu_limit");
+    if (!c.qkv_bias || !c.o_bias) return refuse("it is false", "attention_bias");
+  } else if (as.architecture == "phimoe") {
+    if (c.router.jitter != 0.01f) return refuse(concat("it is ", c.router.jitter), "router_jitter_noise");
+    if (!c.qkv_bias || !c.o_bias) return refuse("it is false", "attention_bias");
+  }
+  return {};
+}
+
 /// What GGUF has no key for, and would be read otherwise. Error: unsupported.
 [[nodiscard]] inline Expected<void> check_can_be_said(const Config& c, const HfToGguf& as) {
   const bool largest_gemma =
       (as.architecture == "gemma2" && c.layers.size() == 46) || (as.architecture == "gemma3" && c.layers.size() == 62);
   const double width = largest_gemma ? static_cast<double>(c.d_model) / c.heads : static_cast<double>(c.head_dim);
   const double usual = 1.0 / std::sqrt(width), stated = static_cast<double>(c.attention_scale);
-  if (as.architecture != "granite" && std::abs(stated - usual) > 1e-6 * usual)
+  if (as.architecture != "granite" && as.architecture != "deepseek2" && std::abs(stated - usual) > 1e-6 * usual)
     return Error{ErrorCode::unsupported,
                  concat("scores are scaled by ", stated, ", and GGUF has no key for that in ", as.architecture)};
-  if (c.router.experts > 0 && !c.router.normalize)
+  const bool normalizes = as.architecture == "llama" || as.architecture == "qwen3moe" || as.architecture == "dbrx";
+  if (c.router.experts > 0 && normalizes && !c.router.normalize)
     return Error{ErrorCode::unsupported, concat("GGUF has no key for experts whose weights do not sum to 1 in ", as.architecture),
                  "norm_topk_prob"};
   for (const RopeParams& rope : c.ropes) {
     const bool second = &rope != &c.ropes[0] && rope.scaling != RopeScaling::none;
-    const bool ramp = rope.scaling == RopeScaling::yarn && !rope.truncate;
+    const bool ramp = rope.scaling == RopeScaling::yarn && rope.truncate == (as.architecture == "gpt-oss");
     const bool magnitudes = rope.far_attention_factor != 0 && rope.far_attention_factor != rope.attention_factor;
     if (second || ramp || magnitudes)
       return Error{ErrorCode::unsupported, "GGUF has no key for this rotary embedding", "rope_scaling"};
   }
+  if (c.router.experts > 0) { NIHAO_CHECK(check_experts_can_be_said(c, as)); }
   return {};
 }
 
@@ -247,7 +377,8 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
 
   ModelToWrite model;
   model.architecture = as->architecture;
-  model.shape = {static_cast<std::uint32_t>(c.layers.size()), c.heads, c.kv_heads, c.router.experts, hf.tied};
+  model.shape = {static_cast<std::uint32_t>(c.layers.size()), c.heads, c.mla.kv_rank > 0 ? 1 : c.kv_heads, c.router.experts,
+                 hf.tied};
   NIHAO_TRY(model.tensors, detail::FolderTensors(file, hf, *as).take());
   GgufWriter& writer = model.metadata;
   const std::string prefix = concat(as->architecture, ".");
@@ -261,9 +392,16 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
   size("embedding_length", c.d_model);
   size("feed_forward_length", c.d_ff);
   size("attention.head_count", c.heads);
-  size("attention.head_count_kv", c.kv_heads);
-  size("attention.key_length", c.head_dim);
-  size("attention.value_length", c.value_width());
+  const MlaConfig& mla = c.mla;  // of which GGUF says what the cache has: one latent, and what turns
+  size("attention.head_count_kv", model.shape.kv_heads);
+  size("attention.key_length", mla.kv_rank > 0 ? mla.kv_rank + mla.rope : c.head_dim);
+  size("attention.value_length", mla.kv_rank > 0 ? mla.kv_rank : c.value_width());
+  if (mla.kv_rank > 0) {
+    size("attention.key_length_mla", c.head_dim);
+    size("attention.value_length_mla", c.value_width());
+    size("attention.kv_lora_rank", mla.kv_rank);
+    if (mla.q_rank > 0) size("attention.q_lora_rank", mla.q_rank);
+  }
   size("vocab_size", c.vocab);
   factor(as->eps, c.norm_eps);
   detail::add_rope_keys(writer, prefix, c);
@@ -285,6 +423,17 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
     size("expert_used_count", c.router.chosen);
     size("expert_feed_forward_length", c.expert_ff);
   }
+  if (as->architecture == "deepseek2") {
+    size("leading_dense_block_count", detail::leading_dense_layers(c));
+    size("expert_shared_count", c.shared_ff / c.expert_ff);
+    size("expert_gating_func", c.router.sigmoid ? 2 : 1);
+    size("expert_group_count", c.router.groups);
+    size("expert_group_used_count", c.router.groups_kept);
+    factor("expert_weights_scale", c.router.scale);
+    writer.add(prefix + "expert_weights_norm", c.router.normalize);
+  }
+  if (as->architecture == "llama4") size("interleave_moe_layer_step", detail::leading_dense_layers(c) + 1);
+  if (as->architecture == "dbrx") factor("attention.clamp_kqv", c.qkv_clip);
   writer.add("tokenizer.ggml.model", "none");
   return model;
 }

@@ -6,6 +6,7 @@
 #include "../layers/config.hpp"
 #include "recipe.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ struct ModelTensor {
   std::size_t head_rows = 0;
   float add = 0;                 ///< to every value: Gemma's norms, which Hugging Face stores as their distance from 1
   std::vector<float> made = {};  ///< the values, of a tensor that the source does not have; parts is empty then
+  /// How matrices [shape[0], shape[1], shape[2]] lie in the one part: `pitch` of its rows from one to the next, the first at
+  /// `row`. Transposed: its rows are their columns, and their rows its columns `column`, `column` + `step`, ...
+  struct Cut {
+    bool transposed;
+    std::uint64_t pitch, row = 0, column = 0, step = 1;
+  };
+  std::optional<Cut> cut = {};
 
   [[nodiscard]] std::uint64_t cols() const noexcept { return shape.back(); }
   [[nodiscard]] std::uint64_t rows() const noexcept {
@@ -31,7 +39,7 @@ struct ModelTensor {
   }
   [[nodiscard]] FormatId stored() const noexcept { return parts.empty() ? FormatId::F32 : parts[0]->format; }
   /// Whether a row's bytes can be taken as they are.
-  [[nodiscard]] bool unchanged() const noexcept { return parts.size() == 1 && head_rows == 0 && add == 0; }
+  [[nodiscard]] bool unchanged() const noexcept { return parts.size() == 1 && head_rows == 0 && add == 0 && !cut; }
 
   /// The values of row r.
   void read_row(std::uint64_t r, std::span<float> out) const noexcept {
@@ -39,6 +47,7 @@ struct ModelTensor {
       std::copy_n(made.data() + r * out.size(), out.size(), out.data());
       return;
     }
+    if (cut) return read_cut(r / shape[1], r % shape[1], out);
     const std::uint64_t rows_of_part = rows() / parts.size();
     const TensorInfo& part = *parts[static_cast<std::size_t>(r / rows_of_part)];
     std::uint64_t row = r % rows_of_part;
@@ -50,6 +59,20 @@ struct ModelTensor {
     dequantize_row(part.format, part.bytes.subspan(static_cast<std::size_t>(row) * size, size), out);
     if (add != 0)
       for (float& v : out) v += add;
+  }
+
+ private:
+  void read_cut(std::uint64_t matrix, std::uint64_t r, std::span<float> out) const noexcept {
+    const TensorInfo& part = *parts[0];
+    const std::size_t size = row_bytes(part.format, static_cast<std::size_t>(part.cols()));
+    const auto row = [&](std::uint64_t i) {
+      return part.bytes.subspan(static_cast<std::size_t>(matrix * cut->pitch + cut->row + i) * size, size);
+    };
+    if (!cut->transposed) return dequantize_row(part.format, row(r), out);
+    const std::size_t value = format_info(part.format).block_bytes;  // of formats of one value a block: all that folders have
+    for (std::size_t i = 0; i < out.size(); ++i)
+      dequantize_row(part.format, row(i).subspan(static_cast<std::size_t>(cut->column + cut->step * r) * value, value),
+                     out.subspan(i, 1));
   }
 };
 
