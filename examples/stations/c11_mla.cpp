@@ -1,6 +1,5 @@
-// C11, multi-head latent attention: what is kept of a token is one latent that all heads' keys and values are made from. Three ways
-// to multiply that out give one result.
-// Read: layers/mla.hpp, docs/models.md.
+// C11, multi-head latent attention: what is kept of a token is one latent that all heads' keys and values are made from. Three
+// ways to multiply that out give one result. Read: layers/mla.hpp, docs/models.md.
 #include "made_up.hpp"
 
 #include <nihao/models/presets.hpp>
@@ -76,7 +75,8 @@ nihao::Expected<void> tell() {
   // Layer 0, the last token's query against the first token's key, head 0.
   NIHAO_TRY(const Ran naive, run(made, MlaMode::naive, ids));
   const auto q = station_of(naive, "q_b_proj"), latent = station_of(naive, "kv_a_layernorm");
-  const std::vector<float>& up = made.values("model.layers.0.self_attn.kv_b_proj.weight");  // W_uk of head 0 is its first rows, [nope, kv_rank]
+  const std::vector<float>& up =
+      made.values("model.layers.0.self_attn.kv_b_proj.weight");  // W_uk of head 0 is its first rows, [nope, kv_rank]
   const std::size_t t = ids.size() - 1, nope = c.mla.nope, rank = c.mla.kv_rank;
   double expanded = 0, absorbed = 0;
   for (std::size_t n = 0; n < nope; ++n) {

@@ -1,11 +1,9 @@
-// C12, mixture of experts: a router sends each token to a few of many feed-forwards, so that a model has more weights than a token
-// pays for.
-// Read: kernels/router.hpp, layers/moe.hpp.
+// C12, mixture of experts: a router sends each token to a few of many feed-forwards, so that a model has more weights than a
+// token pays for. Read: kernels/router.hpp, layers/moe.hpp.
 #include "made_up.hpp"
 
 #include <nihao/models/presets.hpp>
 #include <nihao/trace/recorder.hpp>
-
 
 namespace {
 
@@ -50,8 +48,9 @@ nihao::Expected<void> tell() {
   };
   const nihao::Record &logits = at("router.logits"), &experts = at("router.experts"), &weight = at("router.weights");
 
-  fmt::print("C12 experts: {} of {}, each {} -> {} -> {}; made-up weights\n\n1. The router's logits of token 0, and its choice:\n   ",
-             c.router.chosen, c.router.experts, c.d_model, c.expert_ff, c.d_model);
+  fmt::print(
+      "C12 experts: {} of {}, each {} -> {} -> {}; made-up weights\n\n1. The router's logits of token 0, and its choice:\n   ",
+      c.router.chosen, c.router.experts, c.d_model, c.expert_ff, c.d_model);
   for (std::size_t e = 0; e < c.router.experts; ++e) fmt::print("{:9.4f}", logits.values[e]);
   double share[2], total = 0;  // by hand: softmax over all, the two largest, divided by their sum
   for (std::size_t j = 0; j < 2; ++j) {
@@ -60,12 +59,13 @@ nihao::Expected<void> tell() {
   }
   double worst = 0;
   for (std::size_t j = 0; j < 2; ++j) {
-    fmt::print("{}expert {:.0f} with weight {:.4f} (by hand {:.4f})", j == 0 ? "\n    " : ", ", experts.values[j], weight.values[j],
-               share[j] / total);
+    fmt::print("{}expert {:.0f} with weight {:.4f} (by hand {:.4f})", j == 0 ? "\n    " : ", ", experts.values[j],
+               weight.values[j], share[j] / total);
     worst = std::max(worst, std::abs(share[j] / total - static_cast<double>(weight.values[j])));
   }
 
-  fmt::print("\n\n2. Tokens sorted by expert: each expert that was chosen is read once, and multiplies its rows in one product.\n");
+  fmt::print(
+      "\n\n2. Tokens sorted by expert: each expert that was chosen is read once, and multiplies its rows in one product.\n");
   std::size_t used = 0;
   for (std::size_t e = 0; e < c.router.experts; ++e) {
     std::string rows;

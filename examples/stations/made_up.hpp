@@ -1,5 +1,5 @@
-// A small model with made-up weights, for stations that SmolLM2 has nothing to show of: a config, and tensors of whatever shape its
-// type asks for. Nothing is read from a file.
+// A small model with made-up weights, for stations that SmolLM2 has nothing to show of: a config, and tensors of whatever shape
+// its type asks for. Nothing is read from a file.
 #pragma once
 
 #include <nihao/files/tensor_file.hpp>
@@ -39,9 +39,13 @@ class MadeUp {
   [[nodiscard]] nihao::WeightSource source() const {
     std::vector<nihao::TensorInfo> tensors;
     for (std::size_t i = 0; i < names_.size(); ++i)
-      tensors.push_back({names_[i], nihao::FormatId::F32, static_cast<std::uint8_t>(shapes_[i][1] == 0 ? 1 : 2),
+      tensors.push_back({names_[i],
+                         nihao::FormatId::F32,
+                         static_cast<std::uint8_t>(shapes_[i][1] == 0 ? 1 : 2),
                          {shapes_[i][0], std::max<std::uint64_t>(shapes_[i][1], 1), 1, 1},
-                         std::as_bytes(std::span(values_[i])), 0, 0});
+                         std::as_bytes(std::span(values_[i])),
+                         0,
+                         0});
     return {std::make_shared<const nihao::TensorFile>(std::move(tensors), std::vector<nihao::MappedFile>{}),
             nihao::NameStyle::hugging_face};
   }
