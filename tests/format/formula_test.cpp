@@ -182,3 +182,21 @@ TEST_CASE("the formats of checkpoints give the rounded value of their formula") 
     check<NF4>(levels, of_levels);
   }
 }
+
+TEST_CASE("Q8_K: the bytes of ggml.h's block_q8_K give scale times code, whatever its sums say") {
+  // No reference quantizes weights to it, so the vector is made from the layout: float d, 256 signed bytes, 16 sums of 16 bits,
+  // little-endian. Codes run through all 256 values; d = 0.75, whose products with a code are exact.
+  std::vector<std::uint8_t> bytes{0x00, 0x00, 0x40, 0x3f};
+  for (int i = 0; i < 256; ++i) bytes.push_back(static_cast<std::uint8_t>(i));
+  for (int i = 0; i < 32; ++i) bytes.push_back(0xa5);
+  REQUIRE(bytes.size() == sizeof(Q8_K::Block));
+  Q8_K::Block block;
+  std::memcpy(&block, bytes.data(), sizeof block);
+  std::vector<double> expected;
+  for (int i = 0; i < 256; ++i) expected.push_back(0.75 * (i < 128 ? i : i - 256));
+  check<Q8_K>(block, expected);
+  std::vector<float> row(256);
+  dequantize_row(FormatId::Q8_K, std::as_bytes(std::span(&block, 1)), row);
+  CHECK(row[255] == -0.75f);
+  CHECK(row[128] == -96.0f);
+}
