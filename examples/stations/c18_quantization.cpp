@@ -29,14 +29,16 @@ nihao::Expected<void> tell(const station::Model& m) {
   const double d = static_cast<double>(nihao::to_float(block.d)), least = static_cast<double>(nihao::to_float(block.m));
   fmt::print("C18 quantization: {} is {} x {} in {}, {} bits a weight\n\n", q->name, q->rows(), q->cols(), nihao::Q4_1::name,
              nihao::bits_per_weight<nihao::Q4_1>);
-  fmt::print("1. Its first block: 32 weights in {} bytes. d = {:.6f}, m = {:.6f}; value = d * code + m:\n", sizeof block, d, least);
+  fmt::print("1. Its first block: 32 weights in {} bytes. d = {:.6f}, m = {:.6f}; value = d * code + m:\n", sizeof block, d,
+             least);
   double worst = 0;
   for (std::size_t i = 0; i < 32; ++i) {
     const int code = i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4;
     const double by_hand = d * code + least;
     worst = std::max(worst, std::abs(by_hand - static_cast<double>(values[i])));
-    if (i < 4) fmt::print("    code {:>2}   {:9.6f} * {:>2} + {:9.6f} = {:9.6f}   dequantize: {:9.6f}\n", code, d, code, least, by_hand,
-                          static_cast<double>(values[i]));
+    if (i < 4)
+      fmt::print("    code {:>2}   {:9.6f} * {:>2} + {:9.6f} = {:9.6f}   dequantize: {:9.6f}\n", code, d, code, least, by_hand,
+                 static_cast<double>(values[i]));
   }
   fmt::print("    all 32 by hand: {}\n\n", worst < 1e-7 ? "the same" : "not the same");
 
@@ -51,10 +53,11 @@ nihao::Expected<void> tell(const station::Model& m) {
   }
   const double size = root_mean_square(rows);
   std::vector<float> again(rows.size());
-  fmt::print("2. {} values of the prompt's embeddings, written in other formats and read back:\n    {:<12}{:>12}{:>16}\n", rows.size(),
-             "", "bits/weight", "error, % of rms");
-  for (const nihao::FormatId id : {nihao::FormatId::F16, nihao::FormatId::Q8_0, nihao::FormatId::Q6_K, nihao::FormatId::Q5_K,
-                                   nihao::FormatId::Q4_K, nihao::FormatId::Q4_0, nihao::FormatId::IQ4_XS, nihao::FormatId::MXFP4}) {
+  fmt::print("2. {} values of the prompt's embeddings, written in other formats and read back:\n    {:<12}{:>12}{:>16}\n",
+             rows.size(), "", "bits/weight", "error, % of rms");
+  for (const nihao::FormatId id :
+       {nihao::FormatId::F16, nihao::FormatId::Q8_0, nihao::FormatId::Q6_K, nihao::FormatId::Q5_K, nihao::FormatId::Q4_K,
+        nihao::FormatId::Q4_0, nihao::FormatId::IQ4_XS, nihao::FormatId::MXFP4}) {
     std::vector<std::byte> stored(nihao::row_bytes(id, rows.size()));
     nihao::quantize_row(id, rows, {}, stored);
     nihao::dequantize_row(id, stored, again);
@@ -83,10 +86,11 @@ nihao::Expected<void> tell(const station::Model& m) {
   const station::Model rounded{m.path, std::move(model), m.ids};
   if (auto run = station::forward(rounded, fast); !run) return std::move(run).error();
   const auto a = exact.at("q_proj", 0), b = fast.at("q_proj", 0);
-  fmt::print("3. The same weights times activations in f32, and in int8 with a scale for each 32 (layer 0, q of the last token):\n"
-             "    f32:  {}\n    int8: {}\n    apart by {:.2f} % of their rms\n",
-             station::head(a.row(a.rows() - 1)), station::head(b.row(b.rows() - 1)),
-             100 * root_mean_square(b.row(b.rows() - 1), a.row(a.rows() - 1)) / root_mean_square(a.row(a.rows() - 1)));
+  fmt::print(
+      "3. The same weights times activations in f32, and in int8 with a scale for each 32 (layer 0, q of the last token):\n"
+      "    f32:  {}\n    int8: {}\n    apart by {:.2f} % of their rms\n",
+      station::head(a.row(a.rows() - 1)), station::head(b.row(b.rows() - 1)),
+      100 * root_mean_square(b.row(b.rows() - 1), a.row(a.rows() - 1)) / root_mean_square(a.row(a.rows() - 1)));
   if (!(worst < 1e-7)) return nihao::Error{nihao::ErrorCode::mismatch, "the block by hand is not what dequantize gives"};
   return {};
 }
