@@ -42,7 +42,8 @@ Expected<void> write_adapter(const std::string& path, const TensorFile& model, s
 }
 
 Expected<void> measure(const std::string& path, std::uint64_t rank, int threads) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / concat("nihao_adapters_", std::chrono::steady_clock::now().time_since_epoch().count());
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                       concat("nihao_adapters_", std::chrono::steady_clock::now().time_since_epoch().count());
   std::filesystem::create_directories(folder);
   LoadOptions options{.cpu = {.threads = threads}};
   {
@@ -88,7 +89,8 @@ Expected<void> measure(const std::string& path, std::uint64_t rank, int threads)
     fmt::print("{:<14}{:8.3f} ms a step of {}, {:.2f} of no adapter\n", kinds[kind].name, 1e3 * median[kind], sequences,
                median[kind] / median[0]);
   }
-  fmt::print("rank {}, {} threads: one for each costs {:.2f} of one for all\n", rank, model.device().workers(), median[2] / median[1]);
+  fmt::print("rank {}, {} threads: one for each costs {:.2f} of one for all\n", rank, model.device().workers(),
+             median[2] / median[1]);
   return {};
 }
 

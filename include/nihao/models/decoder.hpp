@@ -97,9 +97,9 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
 
   /// What each layer asks of a cache.
   [[nodiscard]] std::vector<CacheSpec> cache_specs() const {
-    std::vector<CacheSpec> specs;
-    for (const LayerConfig& layer : config_.layers)
-      specs.push_back(with_kind(layer.kind, [&]<class Kind>(const auto&) { return Kind::Attn::cache_spec(config_); }));
+    std::vector<CacheSpec> specs(config_.layers.size());
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      specs[i] = with_kind(config_.layers[i].kind, [&]<class Kind>(const auto&) { return Kind::Attn::cache_spec(config_); });
     return specs;
   }
 

@@ -96,8 +96,8 @@ struct HfFamily {
       json_find(json, "sliding_window_pattern") != nullptr ? "sliding_window_pattern" : "_sliding_window_pattern";
   NIHAO_TRY(const auto pattern, json_get_or<std::uint32_t>(json, key, pattern_by_default));
   if (pattern == 0) return Error{ErrorCode::malformed, "it is 0", std::string(key)};
-  std::vector<bool> slides;
-  for (std::size_t i = 0; i < c.layers.size(); ++i) slides.push_back(types ? (*types)[i] : (i + 1) % pattern != 0);
+  std::vector<bool> slides(c.layers.size());
+  for (std::size_t i = 0; i < slides.size(); ++i) slides[i] = types ? (*types)[i] : (i + 1) % pattern != 0;
   return hf_slide(c, slides, window);
 }
 
@@ -328,8 +328,8 @@ struct HfFamily {
   if (alpha != 1.702) return Error{ErrorCode::unsupported, concat("it is ", alpha, ", and 1.702 here"), "swiglu_alpha"};
   NIHAO_TRY(const auto window, json_get_or<std::uint32_t>(json, "sliding_window", 128));
   NIHAO_TRY(const auto types, hf_layer_types(json, c.layers.size()));
-  std::vector<bool> slides;
-  for (std::size_t i = 0; i < c.layers.size(); ++i) slides.push_back(types ? (*types)[i] : i % 2 == 0);
+  std::vector<bool> slides(c.layers.size());
+  for (std::size_t i = 0; i < slides.size(); ++i) slides[i] = types ? (*types)[i] : i % 2 == 0;
   return hf_slide(c, slides, window);
 }
 [[nodiscard]] inline Expected<void> hf_no_windows(const Json& json, HfConfig& hf) {

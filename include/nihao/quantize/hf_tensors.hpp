@@ -209,9 +209,9 @@ class FolderTensors {
       RopeParams plain = rope;
       plain.scaling = RopeScaling::none;
       const auto scaled = rope_frequencies(rope, c.rotated_width()), unscaled = rope_frequencies(plain, c.rotated_width());
-      std::vector<float> factors;
-      for (std::size_t i = 0; i < scaled.frequency.size(); ++i)
-        factors.push_back(static_cast<float>(unscaled.frequency[i] / scaled.frequency[i]));
+      std::vector<float> factors(scaled.frequency.size());
+      for (std::size_t i = 0; i < factors.size(); ++i)
+        factors[i] = static_cast<float>(unscaled.frequency[i] / scaled.frequency[i]);
       add("rope_freqs.weight", std::move(factors));
     } else if (rope.scaling == RopeScaling::longrope) {
       add("rope_factors_long.weight", rope.far_factors);
@@ -294,7 +294,7 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
 
 /// The same of families with experts.
 [[nodiscard]] inline Expected<void> check_experts_can_be_said(const Config& c, const HfToGguf& as) {
-  const auto refuse = [&](std::string what, std::string_view where) {
+  const auto refuse = [&](const std::string& what, std::string_view where) {
     return Error{ErrorCode::unsupported, concat(what, ", and GGUF has no key for that in ", as.architecture), std::string(where)};
   };
   const std::uint32_t dense = leading_dense_layers(c);

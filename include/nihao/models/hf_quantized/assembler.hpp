@@ -7,6 +7,8 @@
 #include "four_bit_floats.hpp"
 #include "packed_integers.hpp"
 
+#include <iterator>
+#include <memory>
 #include <string>
 
 namespace nihao::detail {
@@ -103,8 +105,8 @@ class Assembler {
     }
     for (const TensorInfo& plain : file.tensors().tensors())
       if (!parts_.taken(*file.find(plain.name))) tensors_.push_back(plain);
-    std::vector<std::unique_ptr<const TensorParts>> parts;
-    for (auto& matrix : matrices_) parts.push_back(std::move(matrix));
+    std::vector<std::unique_ptr<const TensorParts>> parts(std::make_move_iterator(matrices_.begin()),
+                                                          std::make_move_iterator(matrices_.end()));
     return std::move(file).take_tensors().with(std::move(tensors_), std::move(names), std::move(parts));
   }
 

@@ -95,12 +95,13 @@ class PackedMatrix final : public CodedMatrix {
     const std::size_t n = 32 / bits_;
     const std::uint32_t mask = (1u << bits_) - 1;
     if (packing_ == Packing::awq) {
-      for (std::size_t k = 0; k < cols_; ++k)
-        for (std::size_t r = first; r < first + count;) {
-          const std::uint32_t word = codes_.word(k * (rows_ / 8) + r / 8);
-          do to[(r - first) * cols_ + k] = word >> 4 * awq_place[r % 8] & 15;
-          while (++r % 8 != 0 && r < first + count);
+      for (std::size_t k = 0; k < cols_; ++k) {
+        std::uint32_t word = 0;
+        for (std::size_t r = first; r < first + count; ++r) {
+          if (r == first || r % 8 == 0) word = codes_.word(k * (rows_ / 8) + r / 8);
+          to[(r - first) * cols_ + k] = word >> 4 * awq_place[r % 8] & 15;
         }
+      }
       return;
     }
     const std::size_t words = ceil_div(cols_, n);
