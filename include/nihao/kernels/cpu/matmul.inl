@@ -310,7 +310,7 @@ NIHAO_ALWAYS_INLINE void add_block(const Tile<F>& w, std::size_t step, const Blo
     const f32x16 dmin = load(w.negative_dmin), lower_min = mul(dmin, load(w.min[b])), upper_min = mul(dmin, load(w.min[b + 1]));
     NIHAO_UNROLL
     for (int t = 0; t < T; ++t) {
-      const float* d = x.d + X::scales * t;
+      const float* d = x.d + static_cast<std::ptrdiff_t>(X::scales) * t;
       acc[t] = fma(lower_min, set1(d[0] * static_cast<float>(x.sum[2 * t])), acc[t]);
       acc[t] = fma(upper_min, set1(d[X::scales - 1] * static_cast<float>(x.sum[2 * t + 1])), acc[t]);
     }
