@@ -6,21 +6,6 @@
 using namespace nihao;
 using namespace nihao::test;
 
-namespace {
-
-/// Root mean square of the difference, relative to that of `b`.
-double relative_rms(std::span<const float> a, std::span<const float> b) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double apart = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    difference += apart * apart;
-    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  return std::sqrt(difference / size);
-}
-
-}  // namespace
-
 TEST_CASE("a model in any GGUF format gives its dequantized weights' logits: exactly in the exact mode, closely in the fast") {
   const auto folder = data("golden/quant/gguf");
   if (!folder) NIHAO_SKIP("golden/quant/gguf");

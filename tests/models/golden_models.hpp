@@ -100,6 +100,17 @@ inline double most_apart(std::span<const float> a, std::span<const float> b) {
   return most;
 }
 
+/// Root mean square of the difference, relative to that of `b`.
+inline double relative_rms(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double apart = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    difference += apart * apart;
+    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return std::sqrt(difference / size);
+}
+
 inline std::vector<float> copy(MatrixView<const float> m) {
   std::vector<float> values;
   for (std::size_t r = 0; r < m.rows(); ++r) values.insert(values.end(), m.row(r).begin(), m.row(r).end());

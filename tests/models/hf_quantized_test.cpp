@@ -120,16 +120,6 @@ std::vector<T> rounded(std::initializer_list<float> values) {
   return out;
 }
 
-double relative_rms(std::span<const float> a, std::span<const float> b) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double apart = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    difference += apart * apart;
-    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  return std::sqrt(difference / size);
-}
-
 }  // namespace
 
 TEST_CASE("every method's checkpoint has its reference's weights, to the bit") {

@@ -26,14 +26,6 @@ std::vector<float> exact_logits(const AnyModel& model, std::span<const TokenId> 
 std::vector<float> exact_logits_of_file(const std::string& path, std::span<const TokenId> ids) {
   return exact_logits(require(load(path, {.cpu = {.threads = 2, .exact = true}})), ids);
 }
-double relative_rms(std::span<const float> a, std::span<const float> b) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double e = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    difference += e * e, size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  return std::sqrt(difference / size);
-}
 const std::vector<TokenId> prompt{1, 45, 200, 17, 3, 99, 120, 64, 250, 31, 8, 77};
 
 }  // namespace
