@@ -42,7 +42,7 @@ bool is_of(const Preset& p, std::string_view kind) {
 Json to_json(const Preset& p, KvType kv) {
   if (p.announced) return {{"name", p.name}, {"announced", true}, {"note", p.note}, {"source", p.source}};
   const Config& c = p.config;
-  const ParameterCount n = count_parameters(c, p.tied);
+  const ParameterCount n = count_parameters(c, false);
   Json json = {{"name", p.name},
                {"architecture", c.architecture},
                {"announced", false},
@@ -89,7 +89,7 @@ int inspect_preset(std::string_view name, KvType kv, bool json) {
   fmt::print("{} ({})\n", preset->name, preset->source);
   if (preset->announced) return fmt::print("  announced, not released: {}\n", preset->note), 0;
   const Config& c = preset->config;
-  const ParameterCount n = count_parameters(c, preset->tied);
+  const ParameterCount n = count_parameters(c, false);
   fmt::print("  {} layers of width {}, {} tokens, context {}\n  attention: {}\n", c.layers.size(), c.d_model, c.vocab, c.context,
              attention_of(c));
   if (c.router.experts == 0) fmt::print("  feed-forward: {}\n", c.d_ff);
@@ -121,7 +121,7 @@ int inspect_families(std::string_view kind, KvType kv, bool json) {
       continue;
     }
     const Config& c = p.config;
-    const ParameterCount n = count_parameters(c, p.tied);
+    const ParameterCount n = count_parameters(c, false);
     const auto or_none = [](std::uint32_t value) { return value > 0 ? fmt::format("{}", value) : std::string("-"); };
     fmt::print("{:<18} {:>7} {:>6} {:>6} {:>9} {:>9} {:>9}  {:<28} {}\n", p.name, or_none(c.router.experts),
                or_none(c.router.chosen), or_none(c.shared_ff), in_billions(n.total), in_billions(n.active),

@@ -34,6 +34,17 @@ constexpr std::uint32_t small_float_code(std::uint32_t magnitude, std::uint32_t 
   const std::uint32_t odd = magnitude >> shift & 1u;
   return (magnitude - ((127 - bias) << 23) + (1u << (shift - 1)) - 1 + odd) >> shift;
 }
+// A float of eight bits; `beyond` is the first code that is no finite magnitude, and 0x7f NaN.
+constexpr std::uint8_t eight_bit_float(float value, std::uint32_t bias, std::uint32_t fraction_bits, std::uint32_t beyond,
+                                       Overflow overflow) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), magnitude = bits & 0x7fffffffu;
+  std::uint32_t code = 0x7f;
+  if (magnitude <= 0x7f800000u) {
+    code = small_float_code(magnitude, bias, fraction_bits);
+    if (code >= beyond) code = overflow == Overflow::saturate ? beyond - 1 : beyond;
+  }
+  return static_cast<std::uint8_t>((bits >> 24 & 0x80u) | code);
+}
 }  // namespace detail
 
 /// Exact for every pattern.
@@ -48,18 +59,10 @@ constexpr std::uint32_t small_float_code(std::uint32_t magnitude, std::uint32_t 
 
 /// Round to nearest even; NaN stays NaN.
 [[nodiscard]] constexpr e4m3 to_e4m3(float value, Overflow overflow = Overflow::saturate) noexcept {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), magnitude = bits & 0x7fffffffu;
-  const auto with_sign = [&](std::uint32_t code) { return e4m3{static_cast<std::uint8_t>((bits >> 24 & 0x80u) | code)}; };
-  if (magnitude > 0x7f800000u) return with_sign(0x7f);
-  const std::uint32_t code = detail::small_float_code(magnitude, 7, 3);
-  return with_sign(code < 0x7f ? code : overflow == Overflow::saturate ? 0x7e : 0x7f);
+  return {detail::eight_bit_float(value, 7, 3, 0x7f, overflow)};
 }
 [[nodiscard]] constexpr e5m2 to_e5m2(float value, Overflow overflow = Overflow::saturate) noexcept {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), magnitude = bits & 0x7fffffffu;
-  const auto with_sign = [&](std::uint32_t code) { return e5m2{static_cast<std::uint8_t>((bits >> 24 & 0x80u) | code)}; };
-  if (magnitude > 0x7f800000u) return with_sign(0x7f);
-  const std::uint32_t code = detail::small_float_code(magnitude, 15, 2);
-  return with_sign(code < 0x7c ? code : overflow == Overflow::saturate ? 0x7b : 0x7c);
+  return {detail::eight_bit_float(value, 15, 2, 0x7c, overflow)};
 }
 
 /// The sixteen values of e2m1 (1 sign, 2 exponent, 1 fraction bit: 0, 0.5, 1, 1.5, 2, 3, 4, 6), doubled so that they are whole.

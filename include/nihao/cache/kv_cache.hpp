@@ -15,6 +15,8 @@ namespace nihao {
 struct CacheSpec {
   std::uint32_t kv_heads, head_dim, value_dim = 0;
   bool values_in_keys = false;
+
+  [[nodiscard]] KvLayout layout(KvType type) const noexcept { return {type, kv_heads, head_dim, 0, value_dim, values_in_keys}; }
 };
 
 /// A contiguous cache: `sequences` sequences of up to `capacity` positions each. Block tables are there from the start, so that
@@ -37,7 +39,7 @@ class KvCache {
     for (std::size_t i = 0; i < blocks; ++i) cache.blocks_[i] = static_cast<std::int32_t>(i);
     std::size_t stride = 0;
     for (const CacheSpec& layer : layers) {
-      const KvLayout layout{type, layer.kv_heads, layer.head_dim, 0, layer.value_dim, layer.values_in_keys};
+      const KvLayout layout = layer.layout(type);
       cache.layers_.push_back({layout, stride});
       const auto sum = checked_add<std::size_t>(stride, layout.block_bytes());
       if (!sum) return too_large(capacity);

@@ -3,6 +3,7 @@
 
 #include "../base/error.hpp"
 #include "../base/platform.hpp"
+#include "../base/str.hpp"
 #include "../format/format.hpp"
 
 #include <algorithm>
@@ -37,6 +38,13 @@ class TensorParts {
   double scale_ = 1;                                         ///< of all values of those blocks
   std::shared_ptr<const std::vector<std::uint32_t>> order_;  ///< matrices of the same order share it
 };
+
+/// "[64, 256]": a shape as errors show it.
+[[nodiscard]] inline std::string shape_text(std::span<const std::uint64_t> shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += concat(i > 0 ? ", " : "", shape[i]);
+  return text + "]";
+}
 
 /// One tensor as the file stores it. `shape` is in row-major order, outermost first: a linear layer's weight is [out, in], and
 /// its rows are contiguous and start on a block boundary. (GGUF writes the axes in the opposite order; readers turn them.)

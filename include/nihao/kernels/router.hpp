@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 namespace nihao {
@@ -64,17 +65,16 @@ inline void choose(std::span<const double> scores, std::span<Choice> chosen) noe
 inline void keep_groups(const RouterShape& shape, std::size_t best, std::span<double> scores) noexcept {
   if (shape.groups <= 1 || shape.groups_kept >= shape.groups) return;
   const std::size_t each = scores.size() / shape.groups;
-  Scores worth{};
+  Scores worth, sorted;
   for (std::size_t g = 0; g < shape.groups; ++g) {
-    Scores sorted{};
     const auto group = scores.subspan(g * each, each);
     std::copy(group.begin(), group.end(), sorted.begin());
     const std::size_t n = std::min(best, each);
     std::partial_sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n),
                       sorted.begin() + static_cast<std::ptrdiff_t>(each), [](double a, double b) { return a > b; });
-    for (std::size_t i = 0; i < n; ++i) worth[g] += sorted[i];
+    worth[g] = std::accumulate(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n), 0.0);
   }
-  std::array<Choice, most_experts> kept{};
+  std::array<Choice, most_experts> kept;
   choose(std::span<const double>(worth).first(shape.groups), std::span(kept).first(shape.groups_kept));
   for (std::size_t g = 0, k = 0; g < shape.groups; ++g) {
     if (k < shape.groups_kept && static_cast<std::size_t>(kept[k].expert) == g) ++k;
@@ -112,7 +112,7 @@ struct TopKSoftmax {
   static constexpr bool weighs_input = false;
   static void route(const RouterShape& shape, std::span<const float> logits, std::span<const float>,
                     std::span<Choice> chosen) noexcept {
-    detail::Scores scores{};
+    detail::Scores scores;
     for (std::size_t e = 0; e < logits.size(); ++e) scores[e] = static_cast<double>(logits[e]);
     detail::choose(std::span<const double>(scores).first(logits.size()), chosen);
     double most = -INFINITY, total = 0;
@@ -146,7 +146,7 @@ struct SigmoidInput {
   static constexpr bool weighs_input = true;
   static void route(const RouterShape& shape, std::span<const float> logits, std::span<const float>,
                     std::span<Choice> chosen) noexcept {
-    detail::Scores scores{};
+    detail::Scores scores;
     for (std::size_t e = 0; e < logits.size(); ++e) scores[e] = static_cast<double>(logits[e]);
     detail::choose(std::span<const double>(scores).first(logits.size()), chosen);
     for (Choice& c : chosen)

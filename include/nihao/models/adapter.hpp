@@ -22,11 +22,6 @@ template <class D>
     if (tensor != nullptr) used[static_cast<std::size_t>(tensor - source.tensors->tensors().data())] = true;
     return tensor;
   };
-  const auto floats = [](const TensorInfo& tensor) {
-    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-    dequantize_row(tensor.format, tensor.bytes, values);
-    return values;
-  };
   const std::uint32_t adapter = table.add();
   for (std::uint32_t id = 0; id < linears.size(); ++id) {
     const LinearName& linear = linears[id];
@@ -51,10 +46,10 @@ template <class D>
                    concat("tensor ", b_name)};
     const double scale =
         source.alpha / (source.rank_stabilised ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
-    std::vector<float> up = floats(*b);
+    std::vector<float> up = tensor_values(*b);
     for (float& v : up) v = static_cast<float>(static_cast<double>(v) * scale);
     LowRank<D> layer;
-    NIHAO_TRY(layer.a, make_weight(device, arena, format, floats(*a), rank, linear.cols));
+    NIHAO_TRY(layer.a, make_weight(device, arena, format, tensor_values(*a), rank, linear.cols));
     NIHAO_TRY(layer.b,
               make_weight(device, arena, format, std::span<const float>(up).subspan(linear.first * rank, linear.count * rank),
                           linear.count, rank));

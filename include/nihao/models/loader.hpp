@@ -60,6 +60,28 @@ template <class D>
   return weight;
 }
 
+/// All values of a tensor, in the order of its columns.
+[[nodiscard]] inline std::vector<float> tensor_values(const TensorInfo& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+  if (tensor.parts == nullptr) {
+    dequantize_row(tensor.format, tensor.bytes, values);
+    return values;
+  }
+  const auto cols = static_cast<std::size_t>(tensor.cols());
+  const std::uint32_t* const order = tensor.parts->order();
+  std::vector<std::byte> blocks(row_bytes(tensor.format, cols));
+  std::vector<std::uint8_t> working(cols);
+  std::vector<float> stored(cols);
+  for (std::size_t r = 0; r < values.size() / cols; ++r) {
+    tensor.parts->rows(r, 1, blocks.data(), working.data());
+    dequantize_row(tensor.format, blocks, stored);
+    for (std::size_t i = 0; i < cols; ++i)
+      values[r * cols + (order == nullptr ? i : order[i])] =
+          static_cast<float>(static_cast<double>(stored[i]) * tensor.parts->scale());
+  }
+  return values;
+}
+
 /// Where a linear layer's weight came from: rows [first, first + count) of a tensor of [rows, cols].
 struct LinearName {
   std::string tensor;
@@ -72,15 +94,16 @@ class Loader {
  public:
   using Weight = typename Ops<D>::Weight;
 
-  /// `admits` says which formats the model's type takes.
+  /// `admits` says which formats the model's type takes; `by_role`, whether the role matters.
   Loader(const WeightSource& source, const D& device, Arena& arena, const Hooks& hooks, std::string_view architecture,
-         bool norms_after, bool (*admits)(FormatId))
+         bool norms_after, bool (*admits)(Role, FormatId), bool by_role)
       : source_(source),
         device_(device),
         arena_(arena),
         hooks_(hooks),
         naming_{source.style, architecture, norms_after},
         admits_(admits),
+        by_role_(by_role),
         used_(source.tensors->tensors().size(), false) {
     for (const TensorInfo& t : source.tensors->tensors()) total_ += t.bytes.size();
   }
@@ -137,16 +160,15 @@ class Loader {
 
   /// A matrix, or a stack of them, as floats, for who makes another of it. Axes of 0 are not there.
   [[nodiscard]] Expected<std::vector<float>> tensor_floats(Role role, std::size_t layer, std::array<std::uint64_t, 3> shape) {
-    NIHAO_TRY(const TensorInfo* const tensor, shaped(name(role, layer) + ".weight", shape));
-    return values_of(*tensor);
+    NIHAO_TRY(const TensorInfo* const tensor, shaped(role, name(role, layer) + ".weight", shape));
+    return tensor_values(*tensor);
   }
 
   /// A [rows, cols] weight of the values of `role`'s tensor in another order. Nothing is lost if those are floats; else they are
   /// rounded to f16, or to f32 on an exact device.
   [[nodiscard]] Expected<Weight> moved(Role role, std::size_t layer, std::span<const float> values, std::size_t rows,
                                        std::size_t cols) {
-    const TensorInfo* const from = lookup(role, layer);
-    return make_as(format_info(from->format).block_size == 1 ? from->format : rounded(false), values, rows, cols);
+    return make_as(kept(lookup(role, layer)->format), values, rows, cols);
   }
   /// A [rows, cols] weight of what was computed from `role`'s values: in f16, or in f32 if they are, or on an exact device.
   [[nodiscard]] Expected<Weight> computed(Role role, std::size_t layer, std::span<const float> values, std::size_t rows,
@@ -247,27 +269,28 @@ class Loader {
   }
 
   // The tensor of that name, of a format that the model takes, and of a shape: axes of 0 are not there.
-  [[nodiscard]] Expected<const TensorInfo*> shaped(const std::string& tensor_name, std::array<std::uint64_t, 3> shape) {
+  [[nodiscard]] Expected<const TensorInfo*> shaped(Role role, const std::string& tensor_name,
+                                                   std::array<std::uint64_t, 3> shape) {
     NIHAO_TRY(const TensorInfo* const tensor, find(tensor_name));
     const std::string place = concat("tensor ", tensor->name);
-    std::string wanted, found;
-    std::size_t rank = 0;
-    for (const std::uint64_t axis : shape)
-      if (axis > 0) wanted += concat(rank++ > 0 ? ", " : "", axis);
-    for (std::size_t i = 0; i < tensor->rank; ++i) found += concat(i > 0 ? ", " : "", tensor->shape[i]);
-    if (found != wanted)
-      return Error{ErrorCode::mismatch, concat("its shape is [", found, "], and the model needs [", wanted, "]"), place};
-    if (!admits_(tensor->format))
+    const auto rank = static_cast<std::size_t>(std::find(shape.begin(), shape.end(), 0u) - shape.begin());
+    const std::span<const std::uint64_t> wanted(shape.data(), rank), found(tensor->shape.data(), tensor->rank);
+    if (!std::equal(found.begin(), found.end(), wanted.begin(), wanted.end()))
+      return Error{ErrorCode::mismatch, concat("its shape is ", shape_text(found), ", and the model needs ", shape_text(wanted)),
+                   place};
+    if (!admits_(role, tensor->format))
       return Error{ErrorCode::mismatch,
-                   concat("it is stored as ", format_info(tensor->format).name, ", which this model type does not admit"), place};
+                   concat("it is stored as ", format_info(tensor->format).name, ", which this model type does not admit",
+                          by_role_ ? " for its role" : ""),
+                   place};
     return tensor;
   }
   [[nodiscard]] Expected<const TensorInfo*> matrix(Role role, std::size_t layer, std::size_t rows, std::size_t cols) {
-    return shaped(name(role, layer) + ".weight", {rows, cols, 0});
+    return shaped(role, name(role, layer) + ".weight", {rows, cols, 0});
   }
   [[nodiscard]] Expected<const TensorInfo*> stack(Role role, std::size_t layer, std::size_t n, std::size_t rows,
                                                   std::size_t cols) {
-    return shaped(name(role, layer) + ".weight", {n, rows, cols});
+    return shaped(role, name(role, layer) + ".weight", {n, rows, cols});
   }
 
   // Rows [first, first + count) of a tensor whose rows are `cols` values.
@@ -288,7 +311,7 @@ class Loader {
   [[nodiscard]] Expected<Weight> one_expert(Role role, std::size_t layer, std::size_t e, std::size_t rows, std::size_t cols) {
     std::string tensor = name(role, layer) + ".weight";
     tensor.replace(tensor.find('#'), 1, concat(e));
-    NIHAO_TRY(const TensorInfo* const found, shaped(tensor, {rows, cols, 0}));
+    NIHAO_TRY(const TensorInfo* const found, shaped(role, tensor, {rows, cols, 0}));
     return prepare(*found, 0, rows, cols);
   }
 
@@ -297,7 +320,7 @@ class Loader {
   [[nodiscard]] Expected<void> stacked_columns(std::size_t layer, const Config& c, std::vector<Expert<Weight>>& experts,
                                                std::vector<float>& biases) {
     const std::size_t n = c.router.experts, d = c.d_model, ff = c.expert_ff;
-    const bool dbrx = naming_.architecture == "dbrx", alternate = naming_.architecture == "gpt_oss";
+    const bool dbrx = naming_.architecture == "dbrx";
     const auto transposed = [&](const TensorInfo& t, std::size_t e, std::size_t inputs, std::size_t outputs, auto column) {
       const std::size_t all = static_cast<std::size_t>(t.cols()), size = row_bytes(t.format, all);
       std::vector<float> row(all), values(outputs * inputs);
@@ -305,15 +328,13 @@ class Loader {
         dequantize_row(t.format, t.bytes.subspan((e * inputs + i) * size, size), row);
         for (std::size_t o = 0; o < outputs; ++o) values[o * inputs + i] = row[column(o)];
       }
-      return make_as(format_info(t.format).block_size == 1 ? t.format : FormatId::F16, values, outputs, inputs);
+      return make_as(kept(t.format), values, outputs, inputs);
     };
     const auto same = [](std::size_t o) { return o; };
-    const auto gate_column = [&](std::size_t o) { return alternate ? 2 * o : o; };
-    const auto up_column = [&](std::size_t o) { return alternate ? 2 * o + 1 : ff + o; };
     if (dbrx) {
-      NIHAO_TRY(const TensorInfo* const gate, shaped(name(Role::expert_gate, layer), {n * ff, d, 0}));
-      NIHAO_TRY(const TensorInfo* const up, shaped(name(Role::expert_up, layer), {n * ff, d, 0}));
-      NIHAO_TRY(const TensorInfo* const down, shaped(name(Role::expert_down, layer), {n * ff, d, 0}));
+      NIHAO_TRY(const TensorInfo* const gate, shaped(Role::expert_gate, name(Role::expert_gate, layer), {n * ff, d, 0}));
+      NIHAO_TRY(const TensorInfo* const up, shaped(Role::expert_up, name(Role::expert_up, layer), {n * ff, d, 0}));
+      NIHAO_TRY(const TensorInfo* const down, shaped(Role::expert_down, name(Role::expert_down, layer), {n * ff, d, 0}));
       for (std::size_t e = 0; e < n; ++e) {
         NIHAO_TRY(experts[e].gate, prepare(*gate, e * ff, ff, d));
         NIHAO_TRY(experts[e].up, prepare(*up, e * ff, ff, d));
@@ -321,28 +342,30 @@ class Loader {
       }
       return {};
     }
-    NIHAO_TRY(const TensorInfo* const both, shaped(name(Role::expert_gate_up, layer), {n, d, 2 * ff}));
-    NIHAO_TRY(const TensorInfo* const down, shaped(name(Role::expert_down, layer), {n, ff, d}));
+    NIHAO_TRY(const TensorInfo* const both, shaped(Role::expert_gate_up, name(Role::expert_gate_up, layer), {n, d, 2 * ff}));
+    NIHAO_TRY(const TensorInfo* const down, shaped(Role::expert_down, name(Role::expert_down, layer), {n, ff, d}));
     for (std::size_t e = 0; e < n; ++e) {
-      NIHAO_TRY(experts[e].gate, transposed(*both, e, d, ff, gate_column));
-      NIHAO_TRY(experts[e].up, transposed(*both, e, d, ff, up_column));
+      NIHAO_TRY(experts[e].gate, transposed(*both, e, d, ff, [&](std::size_t o) { return place_in_both(false, o, ff); }));
+      NIHAO_TRY(experts[e].up, transposed(*both, e, d, ff, [&](std::size_t o) { return place_in_both(true, o, ff); }));
       NIHAO_TRY(experts[e].down, transposed(*down, e, ff, d, same));
     }
     return c.ffn_bias ? stacked_biases(layer, c, experts, biases) : Expected<void>{};
   }
 
-  // gpt-oss's alternate as its columns do: a gate's, then the same unit's up.
+  // Where output o of gate or up lies among those of both: gpt-oss's alternate, a gate's, then the same unit's up.
+  [[nodiscard]] std::size_t place_in_both(bool up, std::size_t o, std::size_t ff) const noexcept {
+    return naming_.architecture == "gpt_oss" ? 2 * o + (up ? 1 : 0) : (up ? ff : 0) + o;
+  }
   [[nodiscard]] Expected<void> stacked_biases(std::size_t layer, const Config& c, std::vector<Expert<Weight>>& experts,
                                               std::vector<float>& biases) {
     const std::size_t n = c.router.experts, d = c.d_model, ff = c.expert_ff;
-    const bool alternate = naming_.architecture == "gpt_oss";
     NIHAO_TRY(const auto both, values_of(name(Role::expert_gate_up, layer) + "_bias", n * 2 * ff, 0));
     NIHAO_TRY(const auto down, values_of(name(Role::expert_down, layer) + "_bias", n * d, 0));
     std::vector<float> gate(n * ff), up(n * ff);
     for (std::size_t i = 0; i < n * ff; ++i) {
       const float* of_expert = both.data() + i / ff * 2 * ff;
-      gate[i] = of_expert[alternate ? i % ff * 2 : i % ff];
-      up[i] = of_expert[alternate ? i % ff * 2 + 1 : ff + i % ff];
+      gate[i] = of_expert[place_in_both(false, i % ff, ff)];
+      up[i] = of_expert[place_in_both(true, i % ff, ff)];
     }
     keep_biases(gate, up, down, ff, d, experts, biases);
     return {};
@@ -360,38 +383,21 @@ class Loader {
     }
   }
 
+  // What values of that format are kept as in another order.
+  [[nodiscard]] FormatId kept(FormatId format) const noexcept {
+    return format_info(format).block_size == 1 ? format : rounded(false);
+  }
   [[nodiscard]] FormatId rounded(bool fine) const noexcept { return fine || device_.exact() ? FormatId::F32 : FormatId::F16; }
   [[nodiscard]] Expected<Weight> make_as(FormatId format, std::span<const float> values, std::size_t rows, std::size_t cols) {
     return make_weight(device_, arena_, format, values, rows, cols);
   }
 
-  // All values of a tensor.
-  [[nodiscard]] static std::vector<float> values_of(const TensorInfo& tensor) {
-    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-    if (tensor.parts == nullptr) {
-      dequantize_row(tensor.format, tensor.bytes, values);
-      return values;
-    }
-    const auto cols = static_cast<std::size_t>(tensor.cols());
-    const std::uint32_t* const order = tensor.parts->order();
-    std::vector<std::byte> blocks(row_bytes(tensor.format, cols));
-    std::vector<std::uint8_t> working(cols);
-    std::vector<float> stored(cols);
-    for (std::size_t r = 0; r < values.size() / cols; ++r) {
-      tensor.parts->rows(r, 1, blocks.data(), working.data());
-      dequantize_row(tensor.format, blocks, stored);
-      for (std::size_t i = 0; i < cols; ++i)
-        values[r * cols + (order == nullptr ? i : order[i])] =
-            static_cast<float>(static_cast<double>(stored[i]) * tensor.parts->scale());
-    }
-    return values;
-  }
   [[nodiscard]] Expected<std::vector<float>> values_of(const std::string& tensor_name, std::size_t n, float offset) {
     NIHAO_TRY(const TensorInfo* const tensor, find(tensor_name));
     if (tensor->elements() != n)
       return Error{ErrorCode::mismatch, concat("it has ", tensor->elements(), " values, and the model needs ", n),
                    concat("tensor ", tensor_name)};
-    std::vector<float> values = values_of(*tensor);
+    std::vector<float> values = tensor_values(*tensor);
     if (offset != 0)
       for (float& v : values) v += offset;
     return values;
@@ -402,7 +408,8 @@ class Loader {
   Arena& arena_;
   const Hooks& hooks_;
   Naming naming_;
-  bool (*admits_)(FormatId);
+  bool (*admits_)(Role, FormatId);
+  bool by_role_;
   std::vector<bool> used_;
   std::vector<LinearName> linears_;
   std::uint64_t done_ = 0, total_ = 0;

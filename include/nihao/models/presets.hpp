@@ -10,11 +10,10 @@
 
 namespace nihao {
 
-/// A model that people speak of by name.
+/// A model that people speak of by name. None has its embedding as its head.
 struct Preset {
   std::string_view name;
   Config config;
-  bool tied = false;
   bool announced = false;  ///< what was said of it before it came: its config is not known, and `config` is empty
   std::string_view source;
   std::string_view note = {};  ///< of what is announced
@@ -71,7 +70,7 @@ inline Config with_router(Config c, std::uint32_t groups, std::uint32_t kept, fl
   using detail::preset;
   std::vector<Preset> all;
   const auto add = [&](std::string_view name, Config config, std::string_view source) {
-    all.push_back({name, std::move(config), false, false, source});
+    all.push_back({name, std::move(config), false, source});
   };
   constexpr std::string_view llama3 = "arXiv:2407.21783", deepseek2 = "arXiv:2405.04434", deepseek3 = "arXiv:2412.19437",
                              qwen3 = "arXiv:2505.09388", oss = "arXiv:2508.10925", llama4 = "Meta, April 2025";
@@ -101,8 +100,7 @@ inline Config with_router(Config c, std::uint32_t groups, std::uint32_t kept, fl
       deepseek3);
   add("llama-4-scout", preset("llama4", {48, 5120, 40, 8, 128, 16384, 202048, 10485760}, {16, 1, 8192, 8192}), llama4);
   add("llama-4-maverick", preset("llama4", {48, 5120, 40, 8, 128, 16384, 202048, 1048576}, {128, 1, 8192, 8192}, 0, 2), llama4);
-  all.push_back(
-      {"llama-4-behemoth", {}, false, true, llama4, "288 billion active parameters, 16 experts, nearly two trillion in all"});
+  all.push_back({"llama-4-behemoth", {}, true, llama4, "288 billion active parameters, 16 experts, nearly two trillion in all"});
   Config small = preset("qwen3_moe", {48, 2048, 32, 4, 128, 6144, 151936, 40960}, {128, 8, 768});
   Config large = preset("qwen3_moe", {94, 4096, 64, 4, 128, 12288, 151936, 40960}, {128, 8, 1536});
   for (Config* qwen : {&small, &large}) {

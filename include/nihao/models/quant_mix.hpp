@@ -1,7 +1,6 @@
 // Quant<Mix<...>>: a model type that says role by role which formats its weights have.
 #pragma once
 
-#include "../files/tensor_file.hpp"
 #include "../format/quant.hpp"
 #include "../layers/names.hpp"
 
@@ -59,34 +58,11 @@ concept AdmitsByRole = requires {
   { Q::admits(Role::q, FormatId::F32) } -> std::same_as<bool>;
 };
 
-/// Whether every linear weight of a file has a format that its role admits in Q. Error: mismatch, naming the tensor.
-template <AdmitsByRole Q>
-[[nodiscard]] Expected<void> check_roles(const TensorFile& tensors, const Naming& naming, std::size_t layers) {
-  const auto check = [&](Role role, const TensorInfo* tensor) -> Expected<void> {
-    if (tensor == nullptr || tensor->rank < 2 || Q::admits(role, tensor->format)) return {};
-    return Error{
-        ErrorCode::mismatch,
-        concat("it is stored as ", format_info(tensor->format).name, ", which this model type does not admit for its role"),
-        concat("tensor ", printable(tensor->name))};
-  };
-  for (auto number = static_cast<std::uint8_t>(Role::embedding); number <= static_cast<std::uint8_t>(Role::shared_down);
-       ++number) {
-    const auto role = static_cast<Role>(number);
-    for (std::size_t i = 0; i < (role <= Role::head ? 1 : layers); ++i) {
-      const std::string name = concat(tensor_name(naming, role, i), ".weight");
-      const std::size_t expert = name.find('#');
-      if (expert == name.npos) {
-        NIHAO_CHECK(check(role, tensors.find(name)));
-        continue;
-      }
-      for (std::size_t e = 0;; ++e) {
-        const TensorInfo* const one = tensors.find(concat(name.substr(0, expert), e, name.substr(expert + 1)));
-        if (one == nullptr) break;
-        NIHAO_CHECK(check(role, one));
-      }
-    }
-  }
-  return {};
+/// Whether a model of Quant type Q takes a weight of that role in that format.
+template <class Q>
+[[nodiscard]] constexpr bool admits(Role role, FormatId id) noexcept {
+  if constexpr (AdmitsByRole<Q>) return Q::admits(role, id);
+  else return Q::admits(id);
 }
 
 /// What a Q4_K_M file of a model without experts has, whose rows are whole blocks of 256: quantize/recipe.hpp says which layers

@@ -1,8 +1,7 @@
 // What a model's shape says without its weights: parameters, those that work on one token, and what a token leaves in the cache.
 #pragma once
 
-#include "../kernels/kv_view.hpp"
-#include "../layers/config.hpp"
+#include "../layers/mla.hpp"
 
 #include <cstdint>
 
@@ -53,9 +52,8 @@ struct ParameterCount {
 
 /// What one layer keeps of its keys and values.
 [[nodiscard]] inline KvLayout cache_layout(const Config& c, KvType type) noexcept {
-  if (c.mla.kv_rank == 0) return {type, c.kv_heads, c.head_dim, 0, c.value_dim};
-  if (c.mla.mode == MlaMode::naive) return {type, c.heads, c.head_dim, 0, c.value_dim};
-  return {type, 1, c.mla.kv_rank + c.mla.rope, 0, c.mla.kv_rank, true};
+  const CacheSpec spec = c.mla.kv_rank > 0 ? Attention<MLA<>>::cache_spec(c) : Attention<GQA<>>::cache_spec(c);
+  return spec.layout(type);
 }
 /// Bytes of keys and values of one token, in all layers that see far enough back.
 [[nodiscard]] inline std::uint64_t cache_bytes_per_token(const Config& c, KvType type) noexcept {

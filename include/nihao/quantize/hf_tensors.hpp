@@ -72,7 +72,7 @@ class FolderTensors {
   Expected<void> take_role(Role role, std::size_t layer) {
     const Config& c = hf_.config;
     const std::string from = tensor_name({NameStyle::hugging_face, c.architecture, as_.norms_after}, role, layer);
-    const std::string to = tensor_name({NameStyle::gguf, as_.architecture, as_.norms_after}, role, layer);
+    const std::string to = gguf_name(role, layer);
     if (from.empty() || to.empty()) return {};
     if (role == Role::head && hf_.tied) {  // loaders check that it is the embedding
       if (const auto index = index_of("lm_head.weight")) used_[*index] = true;

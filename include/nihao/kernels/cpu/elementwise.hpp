@@ -19,12 +19,6 @@ void gated(Isa isa, std::span<const float> gate, std::span<const float> up, std:
   NIHAO_ON_ISA(isa, gated<F>(gate.data(), up.data(), y.size(), y.data(), limit));
 }
 
-/// y = a + b, all of equal length; y may be a or b.
-inline void add(Isa isa, std::span<const float> a, std::span<const float> b, std::span<float> y) noexcept {
-  NIHAO_ASSERT(a.size() == y.size() && b.size() == y.size());
-  NIHAO_ON_ISA(isa, add_arrays(a.data(), b.data(), y.size(), y.data()));
-}
-
 /// y += factor * x, of equal length.
 inline void add_multiple(Isa isa, std::span<const float> x, float factor, std::span<float> y) noexcept {
   NIHAO_ASSERT(x.size() == y.size());

@@ -27,20 +27,13 @@ inline void gated(const float* gate_in, const float* up, std::size_t n, float* y
   if (rest > 0) store(y + i, gate_times_up<F>(load(gate_in + i, rest), load(up + i, rest), limit), rest);
 }
 
-inline void add_arrays(const float* a, const float* b, std::size_t n, float* y) noexcept {
-  std::size_t i = 0;
-  for (; i + 16 <= n; i += 16) store(y + i, add(load(a + i), load(b + i)));
-  const int rest = static_cast<int>(n - i);
-  if (rest > 0) store(y + i, add(load(a + i, rest), load(b + i, rest)), rest);
-}
-
 // y += factor * x
 inline void add_multiple(const float* x, float factor, std::size_t n, float* y) noexcept {
   const f32x16 f = set1(factor);
-  for (std::size_t i = 0; i < n; i += 16) {
-    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
-    store(y + i, fma(load(x + i, lanes), f, load(y + i, lanes)), lanes);
-  }
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) store(y + i, fma(load(x + i), f, load(y + i)));
+  const int rest = static_cast<int>(n - i);
+  if (rest > 0) store(y + i, fma(load(x + i, rest), f, load(y + i, rest)), rest);
 }
 
 // y = factor * x, then cap * tanh(y / cap) if cap > 0, tanh(x) being 1 - 2 / (e^(2 x) + 1).

@@ -41,12 +41,6 @@ struct Part {
 inline constexpr std::initializer_list<SafetensorsType> float_types = {SafetensorsType::F16, SafetensorsType::BF16,
                                                                        SafetensorsType::F32};
 
-[[nodiscard]] inline std::string shape_text(std::span<const std::uint64_t> shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += concat(i > 0 ? ", " : "", shape[i]);
-  return text + "]";
-}
-
 /// A checkpoint's parts, and what has become of them.
 class PartTaker {
  public:
