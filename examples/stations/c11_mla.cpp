@@ -24,20 +24,8 @@ nihao::Config shape() {
 }
 station::MadeUp weights(const nihao::Config& c) {
   station::MadeUp made(11);
-  const std::size_t h = c.heads, d = c.d_model;
-  made.matrix("model.embed_tokens.weight", c.vocab, d).matrix("lm_head.weight", c.vocab, d).norm("model.norm.weight", d);
-  for (std::size_t i = 0; i < c.layers.size(); ++i) {
-    const std::string layer = fmt::format("model.layers.{}.", i), attention = layer + "self_attn.";
-    made.norm(layer + "input_layernorm.weight", d).norm(layer + "post_attention_layernorm.weight", d);
-    made.matrix(attention + "q_a_proj.weight", c.mla.q_rank, d).norm(attention + "q_a_layernorm.weight", c.mla.q_rank);
-    made.matrix(attention + "q_b_proj.weight", h * c.head_dim, c.mla.q_rank);
-    made.matrix(attention + "kv_a_proj_with_mqa.weight", c.mla.kv_rank + c.mla.rope, d);
-    made.norm(attention + "kv_a_layernorm.weight", c.mla.kv_rank);
-    made.matrix(attention + "kv_b_proj.weight", h * (c.mla.nope + c.value_dim), c.mla.kv_rank);
-    made.matrix(attention + "o_proj.weight", d, h * c.value_dim);
-    made.matrix(layer + "mlp.gate_proj.weight", c.d_ff, d).matrix(layer + "mlp.up_proj.weight", c.d_ff, d);
-    made.matrix(layer + "mlp.down_proj.weight", d, c.d_ff);
-  }
+  made.ends(c);
+  for (std::size_t i = 0; i < c.layers.size(); ++i) made.norms(c, i).latent_attention(c, i).dense(c, i);
   return made;
 }
 
@@ -75,7 +63,7 @@ nihao::Expected<void> tell() {
   // Layer 0, the last token's query against the first token's key, head 0.
   NIHAO_TRY(const Ran naive, run(made, MlaMode::naive, ids));
   const auto q = station_of(naive, "q_b_proj"), latent = station_of(naive, "kv_a_layernorm");
-  const std::vector<float>& up =
+  const std::span<const float> up =
       made.values("model.layers.0.self_attn.kv_b_proj.weight");  // W_uk of head 0 is its first rows, [nope, kv_rank]
   const std::size_t t = ids.size() - 1, nope = c.mla.nope, rank = c.mla.kv_rank;
   double expanded = 0, absorbed = 0;

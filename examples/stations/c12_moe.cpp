@@ -9,7 +9,7 @@ namespace {
 
 nihao::Config shape() {
   nihao::Config c;
-  c.architecture = "mixtral";
+  c.architecture = "llama";
   c.vocab = 256, c.d_model = 128, c.heads = 4, c.kv_heads = 2, c.head_dim = 32, c.d_ff = c.expert_ff = 256, c.context = 64;
   c.attention_scale = static_cast<float>(1 / std::sqrt(32.0));
   c.ropes.emplace_back();
@@ -19,18 +19,7 @@ nihao::Config shape() {
 }
 station::MadeUp weights(const nihao::Config& c) {
   station::MadeUp made(12);
-  const std::size_t d = c.d_model, kv = c.kv_heads * c.head_dim;
-  made.matrix("model.embed_tokens.weight", c.vocab, d).matrix("lm_head.weight", c.vocab, d).norm("model.norm.weight", d);
-  const std::string layer = "model.layers.0.", attention = layer + "self_attn.", moe = layer + "block_sparse_moe.";
-  made.norm(layer + "input_layernorm.weight", d).norm(layer + "post_attention_layernorm.weight", d);
-  made.matrix(attention + "q_proj.weight", d, d).matrix(attention + "k_proj.weight", kv, d);
-  made.matrix(attention + "v_proj.weight", kv, d).matrix(attention + "o_proj.weight", d, d);
-  made.matrix(moe + "gate.weight", c.router.experts, d);
-  for (std::size_t e = 0; e < c.router.experts; ++e)
-    made.matrix(fmt::format("{}experts.{}.w1.weight", moe, e), c.expert_ff, d)
-        .matrix(fmt::format("{}experts.{}.w3.weight", moe, e), c.expert_ff, d)
-        .matrix(fmt::format("{}experts.{}.w2.weight", moe, e), d, c.expert_ff);
-  return made;
+  return std::move(made.ends(c).norms(c, 0).grouped_attention(c, 0).experts(c, 0));
 }
 
 nihao::Expected<void> tell() {

@@ -278,6 +278,42 @@ TEST_CASE("jobs of one call have the bits that each has in a call of its own, wh
   }
 }
 
+TEST_CASE("calls in one go have the bits that each has alone, whatever their formats and how many tokens each has") {
+  constexpr std::size_t cols = 512, rows = 37;
+  struct Part {
+    FormatId format;
+    std::size_t tokens;
+  };
+  // Groups of 1, 2, 4 and 8 quantized rows one behind the other, floats between them, and enough rows for expanded tiles.
+  constexpr Part parts[] = {{FormatId::Q4_K, 1}, {FormatId::Q8_0, 3}, {FormatId::F16, 5}, {FormatId::Q6_K, few_rows + 3},
+                            {FormatId::Q5_0, 6}, {FormatId::Q4_K, 9}, {FormatId::F32, 1}};
+  const auto x = test::random_floats((few_rows + 3) * cols, 21);
+  for (const Cpu& cpu : {Cpu::create({.threads = 1}).value(), Cpu::create({.threads = 3}).value(),
+                         Cpu::create({.threads = 2, .exact = true}).value()})
+    for (const InputPrecision precision : {InputPrecision::usual, InputPrecision::fine}) {
+      Arena arena;
+      std::vector<CpuWeight> weights;
+      std::vector<Ops<Cpu>::Job> jobs;
+      std::vector<Ops<Cpu>::Call> calls;
+      std::vector<std::vector<std::byte>> kept;
+      std::vector<std::vector<float>> out, alone;
+      weights.reserve(std::size(parts)), jobs.reserve(std::size(parts));  // others point at them
+      std::size_t grouped = 0;
+      for (const Part& part : parts) {
+        const auto& stored = kept.emplace_back(test::random_weights(part.format, rows, cols, static_cast<unsigned>(part.tokens)));
+        alone.push_back(multiply(cpu, part.format, stored, rows, cols, x, part.tokens, nullptr, false, precision));
+        weights.push_back(pack_weight(cpu, part.format, rows, cols, stored, arena).value());
+        out.emplace_back(part.tokens * rows, NAN);
+        jobs.push_back({&weights.back(), MatrixView<float>(out.back().data(), part.tokens, rows)});
+        calls.push_back({MatrixView<const float>(x.data(), part.tokens, cols), std::span(&jobs.back(), 1)});
+        grouped += CpuScratch::grouped_rows(part.tokens);
+      }
+      const CpuScratch scratch = CpuScratch::create(cpu, {grouped, cols, 16, 1, 16}).value();
+      Ops<Cpu>::linear<Quant<Any>>(cpu, scratch, calls, precision);
+      CHECK(out == alone);
+    }
+}
+
 TEST_CASE("activations that are NaN or infinite give no number in any format: they are never rounded to one") {
   struct Bad {
     float value;

@@ -1,5 +1,6 @@
 // A tiny llama in every GGUF format, against float64 results of its dequantized weights.
 #include "golden_models.hpp"
+#include "nihao/files/json.hpp"
 #include "nihao/format/registry.hpp"
 #include "nihao/models/load.hpp"
 

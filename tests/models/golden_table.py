@@ -3,7 +3,8 @@
 
 Usage: golden_table.py NIHAO GOLDEN_FOLDER [case...]. For every case both prompts are run from the Hugging Face folder, in each way of
 latent attention where there is one, and from a GGUF file that `nihao quantize --to F32` makes of it, unless GGUF has no key for what the
-folder says. Leaves with 1 if a difference is above 1e-4, the tolerance that the reference data states for f32."""
+folder says; and in the fast mode at once on one thread and three tokens at a time on two, which must give the same bits (in a batch with
+others: invariance_test.cpp). Leaves with 1 if bits differ, or a logit by more than 1e-4, the tolerance that the reference data states for f32."""
 
 import json
 import pathlib
@@ -30,16 +31,20 @@ def tensors(path):
     return out
 
 
-def worst(nihao, model, golden, folder, more=()):
+def logits(nihao, model, ids, folder, *more):
+    out = folder / "logits.safetensors"
+    subprocess.run([nihao, "logits", "--model", model, "--ids", ",".join(map(str, ids)), "--ctx", str(len(ids) + 12), "--all", "--out", out,
+                    *more], check=True, capture_output=True)
+    values = tensors(out)["logits"]
+    out.unlink()
+    return values
+
+
+def worst(nihao, model, golden, folder, *more):
     most = 0.0
     for prompt in ("short", "long"):
-        ids = golden[f"{prompt}.input_ids"]
-        out = folder / "logits.safetensors"
-        command = [nihao, "logits", "--model", model, "--ids", ",".join(map(str, ids)), "--ctx", str(len(ids) + 12), "--kv", "f32", "--exact",
-                   "--all", "--out", out, *more]
-        subprocess.run(command, check=True, capture_output=True)
-        most = max([most, *(abs(a - b) for a, b in zip(tensors(out)["logits"], golden[f"{prompt}.logits"], strict=True))])
-        out.unlink()
+        values = logits(nihao, model, golden[f"{prompt}.input_ids"], folder, "--kv", "f32", "--exact", *more)
+        most = max([most, *(abs(a - b) for a, b in zip(values, golden[f"{prompt}.logits"], strict=True))])
     return most
 
 
@@ -49,7 +54,7 @@ def main():
     # Text models: adapters and draft heads have no config of their own, vision models no logits by this name.
     cases = cases or sorted(p.parent.name for p in root.glob("*/golden.safetensors") if (p.parent / "config.json").exists())
     failed = False
-    print("| case | safetensors | GGUF |\n|---|---|---|")
+    print("| case | safetensors | GGUF | bits |\n|---|---|---|---|")
     for case in cases:
         golden = tensors(root / case / "golden.safetensors")
         if "long.logits" not in golden or not (root / case / "model.safetensors").exists():
@@ -57,14 +62,18 @@ def main():
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
             modes = ["naive", "absorbed", "merged"] if case.startswith("deepseek") else ["absorbed"]
-            values = [worst(nihao, root / case, golden, folder, ["--mla", mode]) for mode in modes]
+            values = [worst(nihao, root / case, golden, folder, "--mla", mode) for mode in modes]
             gguf = folder / "model.gguf"
             made = subprocess.run([nihao, "quantize", "--to", "F32", root / case, gguf], capture_output=True, text=True)
             in_gguf = worst(nihao, gguf, golden, folder) if made.returncode == 0 else None
+            ids = golden["long.input_ids"]
+            equal = (logits(nihao, root / case, ids, folder, "--threads", "1") ==
+                     logits(nihao, root / case, ids, folder, "--threads", "2", "--chunk", "3"))
         has_no_key = "has no key" in made.stderr
-        failed = failed or max(values) > TOLERANCE or (in_gguf is None and not has_no_key) or (in_gguf or 0) > TOLERANCE
+        failed = failed or not equal or max(values) > TOLERANCE or (in_gguf is None and not has_no_key) or (in_gguf or 0) > TOLERANCE
         shown = ", ".join(f"{v:.1e}" + (f" {mode}" if len(modes) > 1 else "") for v, mode in zip(values, modes))
-        print(f"| {case} | {shown} | {f'{in_gguf:.1e}' if in_gguf is not None else 'has no key' if has_no_key else 'cannot be made'} |")
+        gguf = f"{in_gguf:.1e}" if in_gguf is not None else "has no key" if has_no_key else "cannot be made"
+        print(f"| {case} | {shown} | {gguf} | {'equal' if equal else 'differ'} |")
     return 1 if failed else 0
 
 

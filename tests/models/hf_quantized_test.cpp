@@ -1,6 +1,7 @@
 // Quantized checkpoints as they are on the hub, tiny ones, against float64 results of the reference implementations.
 #include "golden_models.hpp"
 #include "nihao/files/safetensors_writer.hpp"
+#include "nihao/models/hf_quantization.hpp"
 #include "nihao/models/llama.hpp"
 #include "nihao/models/load_hf.hpp"
 

@@ -1,6 +1,7 @@
 // What the loader refuses: every tensor has a place, a shape and a format, and nothing is left over.
 #include "golden_models.hpp"
 #include "nihao/files/safetensors_writer.hpp"
+#include "nihao/models/llama.hpp"
 #include "nihao/models/load_hf.hpp"
 
 #include <map>

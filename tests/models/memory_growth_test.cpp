@@ -1,6 +1,7 @@
 // What memory grows with: a prompt's length, not its square, since a row of scores is never stored; and a file's size, once.
 #include "models/golden_models.hpp"
 #include "nihao/files/gguf_writer.hpp"
+#include "nihao/kernels/cpu/ops.hpp"
 #include "nihao/models/load.hpp"
 #include "nihao/models/load_hf.hpp"
 #include "support/build_kind.hpp"

@@ -18,6 +18,10 @@
 #if !defined(NIHAO_COMPILED)
 #define NIHAO_COMPILED 0
 #endif
+// The same of what reads JSON, which nihao::compiled has where nlohmann-json was there when it was built.
+#if !defined(NIHAO_COMPILED_JSON)
+#define NIHAO_COMPILED_JSON 0
+#endif
 // Before each of those definitions: nothing in the units of nihao::compiled (cmake/compiled/), which have to hold them.
 #if defined(NIHAO_COMPILING)
 #define NIHAO_INLINE

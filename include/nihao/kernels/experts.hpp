@@ -16,8 +16,8 @@ struct Expert {
   const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;  ///< as long as the weights have rows, or null
 };
 
-/// What experts work in: buffers for as many rows as a step has, of the widths of x, of an expert, and of x; and places for the
-/// order of the choices.
+/// What experts work in: buffers of the widths of x, of an expert, and of x, for at least as many rows as a step has: the more,
+/// the more experts work side by side; and places for the order of the choices.
 struct ExpertBuffers {
   MatrixView<float> gathered, gate, up, out;
   std::span<std::uint32_t> order;    ///< [rows * chosen]

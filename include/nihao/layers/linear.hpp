@@ -95,16 +95,36 @@ struct Projector {
     for (std::size_t i = 0; i < N; ++i) jobs[i] = all[i].linear.to(all[i].out, all[i].accumulate);
     Ops<D>::template linear<Q>(device, scratch, x, jobs, precision);
     if (adapters->empty()) return;
-    for (const SequenceRows& s : batch.sequences)
-      for (const Projection<D>& p : all)
-        if (const LowRank<D>* more = adapters->find(s.adapter, p.linear.id)) {
-          const MatrixView<float> u = low.slice_rows(s.first, s.count).slice_cols(0, more->a.rows);
-          const std::array<typename Ops<D>::Job, 1> down{{{&more->a, u}}},
-              up{{{&more->b, p.out.slice_rows(s.first, s.count), nullptr, true}}};
-          using Floats = Quant<F32, F16>;
-          Ops<D>::template linear<Floats>(device, scratch, x.slice_rows(s.first, s.count), down);
-          Ops<D>::template linear<Floats>(device, scratch, MatrixView<const float>(u), up);
-        }
+    for (const Projection<D>& p : all) add_adapters(x, p);
+  }
+
+ private:
+  // p.out += B (A x), for every sequence by its own adapter; neighbours that share one are one product.
+  void add_adapters(MatrixView<const float> x, const Projection<D>& p) const noexcept {
+    using Job = typename Ops<D>::Job;
+    constexpr std::size_t most = Ops<D>::most_calls;
+    for (auto s = batch.sequences.begin(); s != batch.sequences.end();) {
+      std::array<Job, most> down, up;
+      std::array<typename Ops<D>::Call, most> first, second;
+      std::size_t n = 0;
+      while (s != batch.sequences.end() && n < most) {
+        const SequenceRows& begin = *s;
+        std::size_t rows = 0;
+        for (; s != batch.sequences.end() && s->adapter == begin.adapter && s->first == begin.first + rows; ++s) rows += s->count;
+        const LowRank<D>* more = adapters->find(begin.adapter, p.linear.id);
+        if (more == nullptr) continue;
+        const MatrixView<float> u = low.slice_rows(begin.first, rows).slice_cols(0, more->a.rows);
+        down[n] = {&more->a, u};
+        up[n] = {&more->b, p.out.slice_rows(begin.first, rows), nullptr, true};
+        first[n] = {x.slice_rows(begin.first, rows), std::span(&down[n], 1)};
+        second[n] = {u, std::span(&up[n], 1)};
+        ++n;
+      }
+      if (n == 0) continue;
+      using Floats = Quant<F32, F16>;
+      Ops<D>::template linear<Floats>(device, scratch, std::span<const typename Ops<D>::Call>(first).first(n));
+      Ops<D>::template linear<Floats>(device, scratch, std::span<const typename Ops<D>::Call>(second).first(n));
+    }
   }
 };
 

@@ -68,10 +68,10 @@ struct FFN<MoE<Router, F>> {
       observer.see({"router.experts", layer, experts});
       observer.see({"router.weights", layer, weights});
     }
-    const ExpertBuffers buffers{area.take(config.d_model),
-                                area.take(config.expert_ff),
-                                area.take(config.expert_ff),
-                                area.take(config.d_model),
+    const ExpertBuffers buffers{area.take_room(config.d_model),
+                                area.take_room(config.expert_ff),
+                                area.take_room(config.expert_ff),
+                                area.take_room(config.d_model),
                                 order,
                                 offsets};
     Ops<D>::template experts<Q, F, Router::weighs_input>(device, project.scratch, h, w.experts, chosen, buffers, out,

@@ -117,9 +117,10 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
       largest.value_dim = std::max(largest.value_dim, spec.value_dim > 0 ? spec.value_dim : spec.head_dim);
     });
     for (const RopeFrequencies& rope : ropes_) pairs = std::max(pairs, rope.frequency.size());
-    NIHAO_TRY(w.activations, Activations::create({max_rows, config_.d_model, pairs, ropes_.size(), area}));
-    NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(device_, {max_rows, widest, largest.head_dim, config_.heads, max_positions,
-                                                           largest.value_dim, reorders_}));
+    const std::size_t least = std::max<std::size_t>(1, config_.router.chosen);
+    NIHAO_TRY(w.activations, Activations::create({max_rows, config_.d_model, pairs, ropes_.size(), area, least}));
+    NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(device_, {std::max(max_rows, least), widest, largest.head_dim, config_.heads,
+                                                           max_positions, largest.value_dim, reorders_}));
     if (!adapters_.empty()) { NIHAO_TRY(w.low, PageBuffer::allocate(max_rows * adapters_.rank() * sizeof(float))); }
     const std::size_t row = std::size_t{config_.d_model} + config_.vocab;
     NIHAO_TRY(w.output, PageBuffer::allocate(max_rows * row * sizeof(float), Pages::small));

@@ -2,34 +2,28 @@
 // reads JSON: link nihao::json.
 #pragma once
 
-#include "../files/safetensors.hpp"
-#include "hf_adapter.hpp"
-#include "hf_config.hpp"
-#include "hf_quantization.hpp"
-#include "load_family.hpp"
+#include "any_model.hpp"
+#include "loader.hpp"
 
-#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 namespace nihao {
 
+// models/load_family.hpp, which brings all families along.
+template <class D>
+[[nodiscard]] Expected<AnyModel> load_family(Config config, WeightSource source, const D& device, const Hooks& hooks,
+                                             AnyModel::Text text, std::string_view place);
+
 namespace detail {
-
-/// Whether the file's tensors and what its config says of the head go together: transformers would make up a head that is not
-/// there, and ignore one that a tied model has too.
-[[nodiscard]] inline Expected<void> check_head(const TensorFile& tensors, bool tied) {
-  const TensorInfo* head = tensors.find("lm_head.weight");
-  const TensorInfo* embedding = tensors.find("model.embed_tokens.weight");
-  if (!tied && head == nullptr)
-    return Error{ErrorCode::missing, "the file has no such tensor, and the config does not tie the head to the embedding",
-                 "tensor lm_head.weight"};
-  if (tied && head != nullptr && embedding != nullptr &&
-      (head->format != embedding->format || head->bytes.size() != embedding->bytes.size() ||
-       std::memcmp(head->bytes.data(), embedding->bytes.data(), head->bytes.size()) != 0))
-    return Error{ErrorCode::mismatch, "the config ties the head to the embedding, and the file has another",
-                 "tensor lm_head.weight"};
-  return {};
-}
-
+/// What a Hugging Face folder says of a decoder, and where it is to run.
+struct HfModel {
+  Config config;
+  WeightSource weights;
+  Cpu cpu;
+};
+[[nodiscard]] Expected<HfModel> read_hf(const std::string& folder, const LoadOptions& options);
 }  // namespace detail
 
 /// Loads the folder of a checkpoint as it is on the hub: config.json, and model.safetensors or its index and shards. M: a decoder
@@ -38,26 +32,26 @@ namespace detail {
 /// cancelled; each names the file and the place.
 template <class M = AnyModel>
 [[nodiscard]] Expected<M> load_hf(const std::string& folder, const LoadOptions& options = {}) {
-  const std::string config_file = concat(folder, "/config.json");
-  NIHAO_TRY(const Json json, detail::read_config_json(config_file));
-  auto hf = config_from_hf(json);
-  if (!hf) return std::move(hf).error().in(config_file);
-  NIHAO_TRY(const Cpu cpu, Cpu::create(options.cpu));
-  NIHAO_TRY(auto file, Safetensors::open(folder));
-  auto assembled = quantized_tensors(json, std::move(file));
-  if (!assembled) return std::move(assembled).error().in(folder);
-  const auto tensors = std::make_shared<const TensorFile>(*std::move(assembled));
-  if (auto head = detail::check_head(*tensors, hf->tied); !head) return std::move(head).error().in(folder);
-  hf->config.mla.mode = options.mla;
-  WeightSource source{tensors, NameStyle::hugging_face, hf->norm_offset};
-  for (const std::string& path : options.adapters) { NIHAO_TRY(source.adapters.emplace_back(), adapter_from_hf(path)); }
+  NIHAO_TRY(detail::HfModel hf, detail::read_hf(folder, options));
   auto model = [&]() -> Expected<M> {
     if constexpr (std::is_same_v<M, AnyModel>)
-      return load_family<Cpu>(std::move(hf->config), std::move(source), cpu, options.hooks, {}, "model_type");
-    else return M::load(std::move(hf->config), std::move(source), cpu, options.hooks);
+      return load_family<Cpu>(std::move(hf.config), std::move(hf.weights), hf.cpu, options.hooks, {}, "model_type");
+    else return M::load(std::move(hf.config), std::move(hf.weights), hf.cpu, options.hooks);
   }();
   if (!model) return std::move(model).error().in(folder);
   return model;
 }
 
+#if NIHAO_COMPILED
+extern template Expected<AnyModel> load_family<Cpu>(Config, WeightSource, const Cpu&, const Hooks&, AnyModel::Text,
+                                                    std::string_view);
+#endif
+
 }  // namespace nihao
+
+#if !NIHAO_COMPILED
+#include "load_family.hpp"
+#endif
+#if !NIHAO_COMPILED_JSON
+#include "load_hf_impl.hpp"
+#endif

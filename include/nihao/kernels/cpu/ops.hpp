@@ -53,16 +53,26 @@ class CpuScratch {
   /// Rows of a step up to which attention may be cut by splits too.
   static constexpr std::size_t max_split_rows = 16;
 
-  /// Room for `rows` rows of `cols` columns.
-  [[nodiscard]] QuantizedRows quantized(std::size_t rows, std::size_t cols) const noexcept {
-    const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block;
-    NIHAO_ASSERT(rows_ * blocks * quantized_block_bytes <= quantized_.size());
+  /// Room for `rows` rows of `cols` columns, behind `before` others of as many columns.
+  [[nodiscard]] QuantizedRows quantized(std::size_t rows, std::size_t cols, std::size_t before = 0) const noexcept {
+    const std::size_t k = round_up(cols, activation_block), blocks = k / activation_block, at = before * blocks;
+    NIHAO_ASSERT(before + grouped_rows(rows) <= rows_ && rows_ * blocks * quantized_block_bytes <= quantized_.size());
     auto* d = reinterpret_cast<float*>(quantized_.data());
     auto* d_sum = d + FineRows::scales * rows_ * blocks;
     auto* sum = reinterpret_cast<std::int32_t*>(d_sum + rows_ * blocks);
-    return {reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks), d, d_sum, sum, k,
+    auto* q = reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks);
+    return {q + activation_block * at,
+            d + FineRows::scales * at,
+            d_sum + at,
+            sum + 2 * at,
+            k,
             std::bit_floor(std::min(rows, most_grouped_rows))};
   }
+  /// How many rows those are, whole groups.
+  [[nodiscard]] static std::size_t grouped_rows(std::size_t rows) noexcept {
+    return round_up(rows, std::bit_floor(std::min(rows, most_grouped_rows)));
+  }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// Room for the input of weights that have an order of their columns.
   [[nodiscard]] MatrixView<float> reordered(std::size_t rows, std::size_t cols) const noexcept {
     NIHAO_ASSERT(rows * cols * sizeof(float) <= reordered_.size());
@@ -90,11 +100,20 @@ struct LinearJob {
   bool accumulate = false;
 };
 
+/// The products of one input: several inputs' are done side by side.
+template <class Weight>
+struct LinearCall {
+  MatrixView<const float> x;  ///< [tokens, k], at least one token
+  std::span<const LinearJob<Weight>> jobs;
+};
+
 template <>
 struct Ops<Cpu> {
   using Weight = CpuWeight;
   using Scratch = CpuScratch;
   using Job = LinearJob<Weight>;
+  using Call = LinearCall<Weight>;
+  static constexpr std::size_t most_calls = 16;  ///< side by side
 
   [[nodiscard]] static Expected<Weight> prepare(const Cpu& cpu, FormatId format, std::uint32_t rows, std::uint32_t cols,
                                                 std::span<const std::byte> stored, Arena& arena, bool release) {
@@ -133,16 +152,79 @@ struct Ops<Cpu> {
       std::size_t n = 1;
       while (n < jobs.size() && jobs[n].weight->order == order) ++n;
       if (order == nullptr) {
-        linear_in_order<Q>(cpu, scratch, x, jobs.first(n), precision);
+        const Call call{x, jobs.first(n)};
+        linear<Q>(cpu, scratch, std::span(&call, 1), precision);
       } else {
         const MatrixView<float> moved = scratch.reordered(x.rows(), x.cols());
         each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) {
           for (std::size_t i = 0; i < x.cols(); ++i) moved(t, i) = x(t, order[i]);
         });
-        linear_in_order<Q>(cpu, scratch, moved, jobs.first(n), precision);
+        const Call call{moved, jobs.first(n)};
+        linear<Q>(cpu, scratch, std::span(&call, 1), precision);
       }
       jobs = jobs.subspan(n);
     }
+  }
+
+  /// Up to most_calls calls, whose columns are in the order of their inputs and equally many, in one go: few tokens for each
+  /// of many weights keep all threads at work. scratch.rows() holds the grouped_rows() of them all.
+  template <class Q>
+  static void linear(const Cpu& cpu, const Scratch& scratch, std::span<const Call> calls,
+                     InputPrecision precision = InputPrecision::usual) noexcept {
+    const bool fine = precision == InputPrecision::fine;
+    std::array<Share, most_calls> shares;
+    std::size_t rows = 0, grouped = 0, work = 0;
+    bool integers = false;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      Share& share = shares[i];
+      const std::size_t tokens = calls[i].x.rows(), k = calls[i].x.cols();
+      share = {rows, 0, tokens, 1, 0, 0, false, {}};
+      for (const Job& job : calls[i].jobs) {
+        share.integers = share.integers || (!cpu.exact() && !format_info(job.weight->format).as_floats);
+        share.tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
+      }
+      if (share.integers) share.quantized = scratch.quantized(tokens, k, grouped);
+      // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
+      // size, for a last one of a few rows would read all weights for those.
+      const std::size_t most = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
+      if (!cpu.exact()) share.slab = round_up<std::size_t>(ceil_div(tokens, ceil_div(tokens, most)), 8);
+      share.slabs = ceil_div(tokens, share.slab);
+      integers = integers || share.integers;
+      rows += tokens, grouped += Scratch::grouped_rows(tokens), work += share.tiles * share.slabs;
+    }
+    each_row(cpu, integers ? rows : 0, calls[0].x.cols(), [&](std::size_t row) {
+      const std::size_t i = share_of(shares, calls.size(), row, &Share::first_row);
+      if (!shares[i].integers) return;
+      const std::size_t t = row - shares[i].first_row, k = calls[i].x.cols();
+      const float* x = calls[i].x.row(t).data();
+      if (fine) NIHAO_ON_ISA(cpu.isa(), quantize_row(x, k, FineRows{shares[i].quantized}, t));
+      else NIHAO_ON_ISA(cpu.isa(), quantize_row(x, k, shares[i].quantized, t));
+    });
+    const std::size_t usual = std::max<std::size_t>(1, work / (static_cast<std::size_t>(cpu.workers()) * 16));
+    std::size_t tasks = 0;
+    for (Share& share : std::span(shares).first(calls.size())) {
+      share.each = share.integers ? round_up(usual, most_expanded_tiles) : usual;
+      share.first_task = tasks;
+      tasks += ceil_div(share.tiles, share.each) * share.slabs;
+    }
+    cpu.parallel(static_cast<int>(tasks), [&](int task, int worker) {
+      const std::size_t i = share_of(shares, calls.size(), static_cast<std::size_t>(task), &Share::first_task);
+      const Share& share = shares[i];
+      const std::size_t own = static_cast<std::size_t>(task) - share.first_task, in_slab = ceil_div(share.tiles, share.each);
+      const std::size_t first_tile = own % in_slab * share.each, first = own / in_slab * share.slab;
+      const std::size_t count = std::min(share.slab, calls[i].x.rows() - first);
+      std::size_t skipped = 0;
+      for (const Job& job : calls[i].jobs) {
+        const std::size_t here = ceil_div<std::size_t>(job.weight->rows, tile_rows);
+        const std::size_t from = std::max(first_tile, skipped), to = std::min(first_tile + share.each, skipped + here);
+        const std::size_t step = cpu.exact() || format_info(job.weight->format).as_floats ? 1 : most_expanded_tiles;
+        for (std::size_t tile = from; tile < to; tile += step)
+          matmul_one_tile<Q>(
+              cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped, std::min(step, to - tile), calls[i].x,
+                            share.quantized, fine, first, count, scratch.worker(worker)});
+        skipped += here;
+      }
+    });
   }
 
   /// Head h of out = weights[h] times head h of x: heads begin every x_stride columns of x, every out_stride of out. A weight is
@@ -201,28 +283,54 @@ struct Ops<Cpu> {
     for (std::size_t slot = chosen.size(); slot-- > 0;)  // from behind: offsets[e + 1] comes to where expert e begins
       buffers.order[--buffers.offsets[expert_of(slot) + 1]] = static_cast<std::uint32_t>(slot);
     each_row(cpu, out.rows(), out.cols(), [&](std::size_t t) { std::fill(out.row(t).begin(), out.row(t).end(), 0.0f); });
-    for (std::size_t e = 0; e < experts.size(); ++e) {
-      const std::size_t first = buffers.offsets[e + 1], end = e + 1 < experts.size() ? buffers.offsets[e + 2] : chosen.size();
-      if (first == end) continue;
-      const std::size_t count = end - first;
+    const auto begin_of = [&](std::size_t e) { return e < experts.size() ? std::size_t{buffers.offsets[e + 1]} : chosen.size(); };
+    for (std::size_t e = 0; e < experts.size();) {
+      // Experts side by side, as many as there is room for; one whose columns are reordered, alone.
+      std::array<const Expert<Weight>*, most_calls> run;
+      std::array<std::size_t, most_calls + 1> ends{};
+      const std::size_t first = begin_of(e);
+      std::size_t n = 0, grouped = 0;
+      for (bool more = true; e < experts.size() && more; e += more ? 1 : 0) {
+        const std::size_t count = begin_of(e + 1) - begin_of(e);
+        if (count == 0) continue;
+        grouped += Scratch::grouped_rows(count);
+        const bool fits = begin_of(e + 1) - first <= buffers.gathered.rows() && grouped <= scratch.rows();
+        more = n == 0 || (n < most_calls && fits && !reordered(experts[e]) && !reordered(*run[0]));
+        if (more) run[n] = &experts[e], ends[++n] = begin_of(e + 1) - first;
+      }
+      if (n == 0) break;  // nobody's are left
       const auto slot = [&](std::size_t i) { return std::size_t{buffers.order[first + i]}; };
-      const Expert<Weight>& w = experts[e];
-      const auto some = [&](const MatrixView<float>& all) { return all.slice_rows(0, count); };
+      const auto some = [&](const MatrixView<float>& all) { return all.slice_rows(0, ends[n]); };
       const MatrixView<float> in = some(buffers.gathered), gate = some(buffers.gate), up = some(buffers.up),
                               y = some(buffers.out);
-      each_row(cpu, count, x.cols(), [&](std::size_t i) {
+      each_row(cpu, ends[n], x.cols(), [&](std::size_t i) {
         if constexpr (WeighsInput)
           nihao::scale_and_cap(cpu.isa(), x.row(slot(i) / each), chosen[slot(i)].weight, 0.0f, in.row(i));
         else std::copy_n(x.row(slot(i) / each).data(), x.cols(), in.row(i).data());
       });
-      const std::array<Job, 2> both{Job{&w.gate, gate, w.gate_bias}, Job{&w.up, up, w.up_bias}};
-      linear<Q>(cpu, scratch, in, both);
+      std::array<std::array<Job, 2>, most_calls> both;
+      std::array<Job, most_calls> down;
+      std::array<Call, most_calls> calls;
+      const auto rows_of = [&](const MatrixView<float>& all, std::size_t i) {
+        return all.slice_rows(ends[i], ends[i + 1] - ends[i]);
+      };
+      for (std::size_t i = 0; i < n; ++i) {
+        both[i] = {Job{&run[i]->gate, rows_of(gate, i), run[i]->gate_bias}, Job{&run[i]->up, rows_of(up, i), run[i]->up_bias}};
+        calls[i] = {rows_of(in, i), both[i]};
+      }
+      linear_or_reordered<Q>(cpu, scratch, std::span(calls).first(n));
       gated<F>(cpu, gate, up, limit);
-      const std::array<Job, 1> down{Job{&w.down, y, w.down_bias}};
-      linear<Q>(cpu, scratch, gate, down);
-      each_row(cpu, count, out.cols(), [&](std::size_t i) {
-        nihao::add_multiple(cpu.isa(), y.row(i), WeighsInput ? 1.0f : chosen[slot(i)].weight, out.row(slot(i) / each));
-      });
+      for (std::size_t i = 0; i < n; ++i) {
+        down[i] = {&run[i]->down, rows_of(y, i), run[i]->down_bias};
+        calls[i] = {rows_of(gate, i), std::span(&down[i], 1)};
+      }
+      linear_or_reordered<Q>(cpu, scratch, std::span(calls).first(n));
+      for (std::size_t i = 0; i < n; ++i)  // a token's experts one after the other
+        each_row(cpu, ends[i + 1] - ends[i], out.cols(), [&](std::size_t r) {
+          const Choice& choice = chosen[slot(ends[i] + r)];
+          nihao::add_multiple(cpu.isa(), y.row(ends[i] + r), WeighsInput ? 1.0f : choice.weight,
+                              out.row(slot(ends[i] + r) / each));
+        });
     }
   }
 
@@ -367,50 +475,31 @@ struct Ops<Cpu> {
   }
 
  private:
+  [[nodiscard]] static bool reordered(const Expert<Weight>& e) noexcept {
+    return e.gate.order != nullptr || e.up.order != nullptr || e.down.order != nullptr;
+  }
+  // Calls of which one may be of weights that have an order of their columns, if it is the only one.
   template <class Q>
-  static void linear_in_order(const Cpu& cpu, const Scratch& scratch, MatrixView<const float> x, std::span<const Job> jobs,
-                              InputPrecision precision) noexcept {
-    const std::size_t tokens = x.rows(), k = x.cols();
-    const bool fine = precision == InputPrecision::fine;
-    QuantizedRows quantized{};
-    bool any_quantized = false;
-    std::size_t tiles = 0;
-    for (const Job& job : jobs) {
-      any_quantized = any_quantized || !format_info(job.weight->format).as_floats;
-      tiles += ceil_div<std::size_t>(job.weight->rows, tile_rows);
-    }
-    if (any_quantized && !cpu.exact()) {
-      quantized = scratch.quantized(tokens, k);
-      each_row(cpu, tokens, k, [&](std::size_t t) {
-        if (fine) NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, FineRows{quantized}, t));
-        else NIHAO_ON_ISA(cpu.isa(), quantize_row(x.row(t).data(), k, quantized, t));
-      });
-    }
-    // Tokens in slabs whose quantized rows stay in the second-level cache while all tiles pass over them; slabs of about one
-    // size, for a last one of a few rows would read all weights for those.
-    const std::size_t most = std::max<std::size_t>(32, (std::size_t{256} << 10) / std::max<std::size_t>(k, 1));
-    const std::size_t even = ceil_div(tokens, std::max<std::size_t>(1, ceil_div(tokens, most)));
-    const std::size_t slab = std::max<std::size_t>(1, cpu.exact() ? tokens : round_up<std::size_t>(even, 8));
-    const std::size_t slabs = ceil_div(tokens, slab);
-    const std::size_t together = cpu.exact() || !any_quantized ? 1 : most_expanded_tiles;
-    const std::size_t each =
-        round_up(std::max<std::size_t>(1, tiles * slabs / (static_cast<std::size_t>(cpu.workers()) * 16)), together);
-    const std::size_t tasks_per_slab = ceil_div(tiles, each);
-    cpu.parallel(static_cast<int>(tasks_per_slab * slabs), [&](int task, int worker) {
-      const std::size_t s = static_cast<std::size_t>(task) / tasks_per_slab,
-                        first_tile = static_cast<std::size_t>(task) % tasks_per_slab * each;
-      const std::size_t first = s * slab, count = std::min(slab, tokens - first);
-      std::size_t skipped = 0;
-      for (const Job& job : jobs) {
-        const std::size_t here = ceil_div<std::size_t>(job.weight->rows, tile_rows);
-        const std::size_t from = std::max(first_tile, skipped), to = std::min(first_tile + each, skipped + here);
-        const std::size_t step = !format_info(job.weight->format).as_floats ? together : 1;
-        for (std::size_t tile = from; tile < to; tile += step)
-          matmul_one_tile<Q>(cpu, TileTask{job.weight, job.out, job.bias, job.accumulate, tile - skipped,
-                                           std::min(step, to - tile), x, quantized, fine, first, count, scratch.worker(worker)});
-        skipped += here;
-      }
-    });
+  static void linear_or_reordered(const Cpu& cpu, const Scratch& scratch, std::span<const Call> calls) noexcept {
+    if (calls.size() == 1) linear<Q>(cpu, scratch, calls[0].x, calls[0].jobs);
+    else linear<Q>(cpu, scratch, calls);
+  }
+
+  // One call's part of the work of linear().
+  struct Share {
+    std::size_t first_row;  // among the tokens of all calls
+    std::size_t tiles;      // of all jobs
+    std::size_t slab, slabs;
+    std::size_t each, first_task;  // tiles of a task, and its first among the tasks of all calls
+    bool integers;                 // whether any job takes them
+    QuantizedRows quantized;
+  };
+  // The last of `count` shares whose `member` is at most `value`.
+  [[nodiscard]] static std::size_t share_of(const std::array<Share, most_calls>& shares, std::size_t count, std::size_t value,
+                                            std::size_t Share::* member) noexcept {
+    std::size_t i = 0;
+    while (i + 1 < count && shares[i + 1].*member <= value) ++i;
+    return i;
   }
 
   // A few rows are quicker done here than handed over.

@@ -1,0 +1,2 @@
+#define NIHAO_COMPILING
+#include "nihao/models/load_hf_impl.hpp"

@@ -1,0 +1,2 @@
+#define NIHAO_COMPILING
+#include "nihao/files/safetensors_impl.hpp"

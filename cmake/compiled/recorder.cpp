@@ -1,0 +1,2 @@
+#define NIHAO_COMPILING
+#include "nihao/trace/recorder_impl.hpp"
