@@ -1,6 +1,7 @@
 // What whole layers cost, with made-up weights of published sizes.
 //   nihao_bench_layers mla [THREADS=1] [DEPTH=4096]   latent attention of DeepSeek-V3 in its three ways
-//   nihao_bench_layers moe [THREADS=1]                experts of Qwen3-30B-A3B beside dense feed-forwards with as many active and total weights
+//   nihao_bench_layers moe [THREADS=1]                experts of Qwen3-30B-A3B beside dense feed-forwards with as many active and
+//   total weights
 // Matrices are Q8_0. Rounds of all kinds in turn; medians.
 #include "made_up.hpp"
 
@@ -8,8 +9,8 @@
 #include <nihao/models/presets.hpp>
 
 #include <chrono>
-#include <deque>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 
 using namespace nihao;
@@ -41,7 +42,8 @@ struct Subject {
   AnyModel model;
   std::shared_ptr<ModelContext> context;
 };
-Expected<Subject> subject(std::string name, const Config& config, const station::MadeUp& made, int threads, std::size_t positions) {
+Expected<Subject> subject(std::string name, const Config& config, const station::MadeUp& made, int threads,
+                          std::size_t positions) {
   NIHAO_TRY(const Cpu cpu, Cpu::create({.threads = threads}));
   NIHAO_TRY(AnyModel model, load_family<Cpu>(config, made.source(), cpu, {}, {}, "the benchmark"));
   NIHAO_TRY(auto context, model.context({.positions = positions, .sequences = 8, .chunk = prompt, .kv = KvType::f16}));
@@ -81,8 +83,8 @@ Expected<void> latent_attention(int threads, std::size_t depth) {
   made.ends(c).norms(c, 0).latent_attention(c, 0).dense(c, 0);
   std::vector<Subject> subjects;
   subjects.reserve(3);
-  for (const auto& [name, mode] : {std::pair("naive", MlaMode::naive), std::pair("absorbed", MlaMode::absorbed),
-                                   std::pair("merged", MlaMode::merged)}) {
+  for (const auto& [name, mode] :
+       {std::pair("naive", MlaMode::naive), std::pair("absorbed", MlaMode::absorbed), std::pair("merged", MlaMode::merged)}) {
     c.mla.mode = mode;
     NIHAO_TRY(Subject one, subject(name, c, made, threads, depth + prompt));
     subjects.push_back(std::move(one));
@@ -123,7 +125,8 @@ Expected<void> mixture(int threads) {
     NIHAO_TRY(Subject one, subject(name, *config, made, threads, prompt + 8));
     subjects.push_back(std::move(one));
   }
-  fmt::print("{} of {} experts of Qwen3-30B-A3B, one layer, {} threads\n", experts.router.chosen, experts.router.experts, threads);
+  fmt::print("{} of {} experts of Qwen3-30B-A3B, one layer, {} threads\n", experts.router.chosen, experts.router.experts,
+             threads);
   NIHAO_CHECK(compare(subjects, "a token", 1, 1));
   NIHAO_CHECK(compare(subjects, "a token of each of 8 sequences", 8, 1));
   return compare(subjects, concat(prompt, " tokens"), 1, prompt);
@@ -135,7 +138,8 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const auto number = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
   if (what != "mla" && what != "moe") return fmt::print(stderr, "usage: {} mla|moe [THREADS] [DEPTH]\n", argv[0]), 2;
-  const auto done = what == "mla" ? latent_attention(number(2, 1), static_cast<std::size_t>(number(3, 4096))) : mixture(number(2, 1));
+  const auto done =
+      what == "mla" ? latent_attention(number(2, 1), static_cast<std::size_t>(number(3, 4096))) : mixture(number(2, 1));
   if (!done) return fmt::print(stderr, "{}\n", done.error().message()), 1;
   return 0;
 }

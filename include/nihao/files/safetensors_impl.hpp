@@ -58,8 +58,7 @@ template <class T>
   if (!bits) return Error{ErrorCode::malformed, "the shape's size does not fit in 64 bits"};
   if (empty) bits = 0;
   if (*bits % 8 != 0 || *bits / 8 != range[1] - range[0]) {
-    return Error{ErrorCode::malformed,
-                 concat("dtype and shape make ", *bits / 8, " bytes, data_offsets ", range[1] - range[0])};
+    return Error{ErrorCode::malformed, concat("dtype and shape make ", *bits / 8, " bytes, data_offsets ", range[1] - range[0])};
   }
   entry.offset = range[0];
   entry.bytes = data.subspan(static_cast<std::size_t>(range[0]), static_cast<std::size_t>(range[1] - range[0]));
@@ -67,7 +66,8 @@ template <class T>
 }
 
 /// Tensors follow each other without a gap and without overlap, and nothing comes after: no byte has two meanings or none.
-[[nodiscard]] inline Expected<void> check_safetensors_layout(std::span<SafetensorsEntry> entries, std::uint64_t data, std::uint64_t end) {
+[[nodiscard]] inline Expected<void> check_safetensors_layout(std::span<SafetensorsEntry> entries, std::uint64_t data,
+                                                             std::uint64_t end) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.offset, a.bytes.size(), std::string_view(a.name)) <
            std::tuple(b.offset, b.bytes.size(), std::string_view(b.name));
@@ -105,8 +105,7 @@ NIHAO_INLINE Expected<Safetensors> Safetensors::open(const std::string& path) {
   if (in_folder) return open_single(concat(path, single), std::move(*in_folder));
   if (MappedFile::open(concat(path, index))) return open_index(concat(path, index));
   return Error{ErrorCode::io,
-               concat("neither a file (", file.error().what, ") nor a folder with model.safetensors or ", index.substr(1)),
-               path};
+               concat("neither a file (", file.error().what, ") nor a folder with model.safetensors or ", index.substr(1)), path};
 }
 
 NIHAO_INLINE Expected<Safetensors> Safetensors::from_bytes(std::span<const std::byte> bytes) {
@@ -129,8 +128,8 @@ NIHAO_INLINE Expected<Safetensors> Safetensors::open_single(const std::string& p
 NIHAO_INLINE Expected<Safetensors> Safetensors::open_index(const std::string& path) {
   NIHAO_TRY(const MappedFile index, MappedFile::open(path));
   if (index.bytes().size() > detail::max_safetensors_header) {
-    return Error{ErrorCode::limit, concat("an index of ", index.bytes().size(), " bytes, the limit is ", detail::max_safetensors_header),
-                 path};
+    return Error{ErrorCode::limit,
+                 concat("an index of ", index.bytes().size(), " bytes, the limit is ", detail::max_safetensors_header), path};
   }
   const std::string_view text(reinterpret_cast<const char*>(index.bytes().data()), index.bytes().size());
   NIHAO_TRY(const Json json, detail::in(path, parse_json(text, 8)));
@@ -179,8 +178,8 @@ NIHAO_INLINE Expected<void> Safetensors::add_file(std::span<const std::byte> byt
   ByteReader reader(bytes);
   NIHAO_TRY(const auto header_size, reader.read<std::uint64_t>("the header's length"));
   if (header_size > detail::max_safetensors_header) {
-    return Error{ErrorCode::malformed, concat("the header's length is ", header_size, ", the limit is ", detail::max_safetensors_header),
-                 "byte 0"};
+    return Error{ErrorCode::malformed,
+                 concat("the header's length is ", header_size, ", the limit is ", detail::max_safetensors_header), "byte 0"};
   }
   NIHAO_TRY(const auto text, reader.text(header_size, "the header"));
   if (!text.starts_with('{')) return Error{ErrorCode::malformed, "the header does not start with {", "byte 8"};
