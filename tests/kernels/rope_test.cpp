@@ -93,6 +93,20 @@ TEST_CASE("linear scaling by 4 at position 4 p turns as position p does without"
   }
 }
 
+TEST_CASE(
+    "dynamic scaling does nothing within the original context, and beyond slows the slowest pair the most, the first not at "
+    "all") {
+  const RopeParams params{.base = 10000.0, .scaling = RopeScaling::dynamic, .factor = 2, .original_context = 512};
+  const auto plain = rope_frequencies({.base = 10000.0}, 64);
+  for (const std::size_t positions : {0u, 1u, 512u}) CHECK(rope_frequencies(params, 64, positions).frequency == plain.frequency);
+  const auto scaled = rope_frequencies(params, 64, 2048);
+  CHECK(scaled.magnitude == 1.0);
+  CHECK(scaled.frequency[0] == 1.0);
+  CHECK(plain.frequency[31] / scaled.frequency[31] == doctest::Approx(2.0 * 2048 / 512 - 1).epsilon(1e-12));
+  for (std::size_t i = 1; i < 32; ++i)
+    CHECK(plain.frequency[i] / scaled.frequency[i] > plain.frequency[i - 1] / scaled.frequency[i - 1]);
+}
+
 TEST_CASE("yarn keeps pairs that turn often in the original context, slows those that turn less than once, ramps between") {
   constexpr std::size_t width = 128;
   constexpr double context = 4096, factor = 16;

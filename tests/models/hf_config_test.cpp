@@ -17,6 +17,27 @@ Json family(const std::string& name) {
   json["model_type"] = name;
   return json;
 }
+Json dbrx() {
+  return *parse_json(R"({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "n_layers": 2, "max_seq_len": 512, "vocab_size": 256,
+    "attn_config": {"clip_qkv": 8, "kv_n_heads": 2, "rope_theta": 500000},
+    "ffn_config": {"ffn_hidden_size": 24, "moe_num_experts": 8, "moe_top_k": 3}})");
+}
+Json deepseek(const std::string& name) {
+  Json json = family(name);
+  json.update(*parse_json(R"({"q_lora_rank": null, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+    "v_head_dim": 16, "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "n_group": 2, "topk_group": 1,
+    "routed_scaling_factor": 2.5})"));
+  return json;
+}
+Json gpt_oss() {
+  Json json = family("gpt_oss");
+  json.erase("attention_bias");
+  json.erase("rope_theta");
+  json.update(
+      *parse_json(R"({"num_local_experts": 8, "num_experts_per_tok": 2, "rope_scaling": {"rope_type": "yarn", "factor": 32.0,
+    "original_max_position_embeddings": 64, "truncate": false}})"));
+  return json;
+}
 Json gemma() { return *parse_json(R"({"model_type": "gemma3_text", "num_hidden_layers": 8})"); }
 
 Json with(Json json, const std::string& key, const std::string& value) {
@@ -99,6 +120,14 @@ TEST_CASE("each family's rule says which layers slide, and how far") {
   CHECK(windows(with(with(qwen, "use_sliding_window", "true"), "layer_types",
                      R"(["sliding_attention", "full_attention", "sliding_attention"])")) == Windows{32, 0, 32});
 
+  // Of its experts' kind all layers do.
+  const Json moe =
+      with(with(with(with(family("qwen3_moe"), "num_experts", "4"), "num_experts_per_tok", "2"), "moe_intermediate_size", "24"),
+           "max_window_layers", "28");
+  CHECK(windows(with(with(moe, "sliding_window", "32"), "use_sliding_window", "true")) == Windows{32, 32, 32});
+  CHECK(windows(with(with(moe, "sliding_window", "null"), "use_sliding_window", "true")) == Windows{0, 0, 0});
+  CHECK(windows(with(moe, "sliding_window", "32")) == Windows{0, 0, 0});
+
   CHECK(windows(with(with(gemma(), "sliding_window", "8"), "sliding_window_pattern", "3")) == Windows{8, 8, 0, 8, 8, 0, 8, 8});
   CHECK(windows(with(with(gemma(), "num_hidden_layers", "2"), "layer_types", R"(["full_attention", "sliding_attention"])")) ==
         Windows{0, 4096});
@@ -135,6 +164,22 @@ TEST_CASE("both forms of rotary scaling are read alike") {
   CHECK(yarn(R"(, "factor": 40.0, "mscale": 0.707, "mscale_all_dim": 1.0)").attention_factor ==
         doctest::Approx((0.0707 * std::log(40.0) + 1) / (0.1 * std::log(40.0) + 1)));
 
+  CHECK(yarn(R"(, "factor": 8)").truncate);
+  CHECK_FALSE(yarn(R"(, "factor": 8, "truncate": null)").truncate);
+
+  CHECK(config(with(llama(), "rope_scaling", R"({"type": "dynamic", "factor": 2.0})")).ropes[0] ==
+        RopeParams{.base = 500000.0, .scaling = RopeScaling::dynamic, .factor = 2, .original_context = 512});
+  const std::string factors = R"("short_factor": [1, 1, 1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6, 7, 8]})";
+  const Json longrope = with(family("phi3"), "original_max_position_embeddings", "64");
+  CHECK(config(with(longrope, "rope_scaling", R"({"type": "su", )" + factors)).ropes ==
+        config(with(longrope, "rope_scaling", R"({"rope_type": "longrope", )" + factors)).ropes);
+
+  // The original context may stand beside the object, and does so with more weight.
+  for (const std::string& type : {std::string(R"({"type": "yarn", "factor": 8)"), "{\"rope_type\": \"llama3\", " + llama3}) {
+    const Json inside = with(llama(), "rope_scaling", type + "}");
+    CHECK(config(with(inside, "original_max_position_embeddings", "64")).ropes[0].original_context == 64);
+  }
+
   // Gemma: the scaling is the global layers' alone, in both forms.
   const Config old_form = config(with(gemma(), "rope_scaling", R"({"rope_type": "linear", "factor": 8.0})"));
   const Config new_form = config(with(gemma(), "rope_parameters", R"({"full_attention": {"rope_type": "linear", "factor": 8.0,
@@ -168,9 +213,10 @@ TEST_CASE("what would change the result and is not known is refused by its path"
   CHECK(config_from_hf(with(family("qwen2"), "attention_bias", "true")).has_value());  // this family has them
   CHECK(config_from_hf(with(llama(), "partial_rotary_factor", "1.0")).has_value());
 
-  refused(with(llama(), "rope_scaling", R"({"rope_type": "su", "factor": 8})"), unsupported, "rope_scaling.rope_type");
+  refused(with(llama(), "rope_scaling", R"({"rope_type": "sub", "factor": 8})"), unsupported, "rope_scaling.rope_type");
   refused(with(llama(), "rope_scaling", R"({"rope_type": "longrope", "factor": 8})"), missing, "rope_scaling.short_factor");
-  refused(with(llama(), "rope_scaling", R"({"type": "dynamic", "factor": 8})"), unsupported, "rope_scaling.type");
+  refused(with(llama(), "rope_scaling", R"({"type": "dynamic", "factor": 0.5})"), malformed, "");
+  refused(with(llama(), "is_causal", "false"), unsupported, "is_causal");
   refused(with(llama(), "rope_scaling", R"({"type": "linear", "rope_type": "yarn", "factor": 8})"), mismatch,
           "rope_scaling.type");
   refused(with(llama(), "rope_scaling", R"({"type": "linear"})"), missing, "rope_scaling.factor");
@@ -194,6 +240,52 @@ TEST_CASE("what would change the result and is not known is refused by its path"
   refused(with(gemma(), "rope_scaling", R"({"factor": 8, "type": null})"), missing, "rope_scaling.rope_type");
   refused(with(llama(), "rope_parameters", R"({"rope_theta": 500000.0, "factor": 8})"), missing, "rope_parameters.rope_type");
   CHECK(config(with(llama(), "rope_parameters", R"({"rope_theta": 500000.0})")).ropes[0].base == 500000.0);
+}
+
+TEST_CASE("what files leave out is what the family's reference has by default, or is asked for") {
+  using enum ErrorCode;
+  CHECK(config(family("qwen3")).head_dim == 128);
+  CHECK(config(with(family("qwen3"), "head_dim", "null")).head_dim == 16);
+  CHECK(config(gpt_oss()).head_dim == 64);
+  CHECK(config(gpt_oss()).ropes[0].base == 150000.0);
+  CHECK(config(gpt_oss()).qkv_bias);
+  CHECK(config(gpt_oss()).o_bias);
+  refused(with(gpt_oss(), "rope_scaling", "null"), missing, "rope_scaling");  // by default it is no plain one
+  Json mixtral = with(with(family("mixtral"), "num_local_experts", "8"), "num_experts_per_tok", "2");
+  mixtral.erase("rope_theta");
+  CHECK(config(mixtral).ropes[0].base == 1e6);
+
+  // As published: the base is among the attention's keys, and the chosen experts' weights sum to 1.
+  CHECK(config(dbrx()).ropes[0].base == 500000.0);
+  CHECK(config(dbrx()).router.normalize);
+  Json unnormalised = dbrx();
+  unnormalised["ffn_config"]["moe_normalize_expert_weights"] = nullptr;
+  CHECK_FALSE(config(unnormalised).router.normalize);
+  unnormalised["ffn_config"]["moe_normalize_expert_weights"] = 2;
+  refused(unnormalised, unsupported, "ffn_config.moe_normalize_expert_weights");
+  refused(with(dbrx(), "rope_theta", "10000"), mismatch, "attn_config.rope_theta");
+
+  CHECK(config(deepseek("deepseek_v3")).router.normalize);
+  CHECK_FALSE(config(with(deepseek("deepseek_v3"), "norm_topk_prob", "null")).router.normalize);
+  CHECK_FALSE(config(deepseek("deepseek_v2")).router.normalize);
+  for (const std::string key : {"routed_scaling_factor", "n_group", "topk_group"}) {
+    Json json = deepseek("deepseek_v3");
+    json.erase(key);
+    refused(json, missing, key);
+  }
+}
+
+TEST_CASE("what references of one family disagree about, or take as given, is refused") {
+  using enum ErrorCode;
+  refused(with(deepseek("deepseek_v2"), "norm_topk_prob", "true"), unsupported, "norm_topk_prob");
+  refused(with(deepseek("deepseek_v2"), "rope_interleave", "false"), unsupported, "rope_interleave");
+  CHECK(config(with(deepseek("deepseek_v3"), "rope_interleave", "false")).rope_style == RopeStyle::halves);
+  const Json phimoe = with(family("phimoe"), "num_local_experts", "8");
+  CHECK(config(with(phimoe, "num_experts_per_tok", "2")).router.chosen == 2);
+  for (const std::string chosen : {"1", "3"})
+    refused(with(phimoe, "num_experts_per_tok", chosen), unsupported, "num_experts_per_tok");
+  CHECK(config(with(deepseek("deepseek_v3"), "num_nextn_predict_layers", "1")).draft_layers == 1);
+  refused(with(deepseek("deepseek_v3"), "num_nextn_predict_layers", "4000000000"), malformed, "");
 }
 
 TEST_CASE("sizes and layer lists that make no sense are refused") {

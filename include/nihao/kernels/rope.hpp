@@ -25,14 +25,14 @@ enum class RopeStyle : std::uint8_t {
   neighbours,  ///< (2i, 2i + 1): as in the paper
 };
 
-enum class RopeScaling : std::uint8_t { none, linear, llama3, yarn, longrope };
+enum class RopeScaling : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope };
 
 /// What a model's file says of its rotary embedding.
 struct RopeParams {
   double base = 10000.0;  ///< theta
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;                       ///< context extension
-  double original_context = 0;               ///< llama3, yarn, longrope: the context the model was trained on
+  double original_context = 0;               ///< all but linear: the context the model was trained on
   double low_freq = 1.0, high_freq = 4.0;    ///< llama3
   double beta_fast = 32.0, beta_slow = 1.0;  ///< yarn
   double attention_factor = 0;               ///< yarn, longrope: scales cos and sin; yarn, 0: 0.1 ln(factor) + 1
@@ -55,14 +55,20 @@ struct RopeFrequencies {
   double magnitude = 1.0;
 };
 
-/// Frequencies for `width` rotated values (even). `far`: for sequences that may outgrow the original context. Sources: llama3 as
-/// in Meta's release of Llama 3.1; yarn: Peng et al. 2023, arXiv:2309.00071, section 3.2, with the ramp cut at whole dimensions
-/// as its reference does; longrope: Ding et al. 2024, arXiv:2402.13753, its factors being the file's.
-[[nodiscard]] inline RopeFrequencies rope_frequencies(const RopeParams& params, std::size_t width, bool far = false) {
+/// Frequencies for `width` rotated values (even) of sequences that may grow to `positions`: dynamic and longrope are otherwise
+/// beyond the original context. Sources: dynamic ("NTK-aware") as in arXiv:2309.00071, section 3.3, whose base grows with the
+/// sequence, and here with what it may grow to, since keys are kept turned; llama3 as in Meta's release of Llama 3.1; yarn: the
+/// same paper, section 3.2, with the ramp cut at whole dimensions as its reference does; longrope: Ding et al. 2024,
+/// arXiv:2402.13753, its factors being the file's.
+[[nodiscard]] inline RopeFrequencies rope_frequencies(const RopeParams& params, std::size_t width, std::size_t positions = 0) {
   RopeFrequencies result;
   const std::size_t pairs = width / 2;
-  const double d = static_cast<double>(width);
-  const auto frequency = [&](double i) { return std::pow(params.base, -2.0 * i / d); };
+  const double d = static_cast<double>(width), longest = static_cast<double>(positions);
+  const bool far = longest > params.original_context;
+  double base = params.base;
+  if (params.scaling == RopeScaling::dynamic && far)
+    base *= std::pow(params.factor * longest / params.original_context - (params.factor - 1.0), d / (d - 2.0));
+  const auto frequency = [&](double i) { return std::pow(base, -2.0 * i / d); };
   // The pair that turns `rotations` times within the original context.
   const auto pair_of = [&](double rotations) {
     return d * std::log(params.original_context / (rotations * 2.0 * std::numbers::pi)) / (2.0 * std::log(params.base));

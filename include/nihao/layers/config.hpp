@@ -58,6 +58,7 @@ struct Config {
   RopeStyle rope_style = RopeStyle::halves;
   std::vector<RopeParams> ropes;  ///< at least one
   std::vector<LayerConfig> layers;
+  std::uint32_t draft_layers = 0;  ///< a checkpoint has so many more, which are left alone: see is_left_alone
   RouterShape router;
   MlaConfig mla;
 

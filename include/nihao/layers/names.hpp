@@ -199,4 +199,12 @@ template <std::size_t N>
   return concat(naming.architecture == "dbrx" ? "transformer.blocks." : "model.layers.", layer, ".", name);
 }
 
+/// Whether a Hugging Face tensor is of no use: frequencies, which are computed, and what belongs to the `drafts` layers after the
+/// model's own, which guess the tokens after the next one (multi-token prediction: arXiv:2412.19437, section 2.2).
+[[nodiscard]] inline bool is_left_alone(std::string_view tensor, std::size_t layers, std::size_t drafts) {
+  for (std::size_t i = 0; i < drafts; ++i)
+    if (tensor.starts_with(concat("model.layers.", layers + i, "."))) return true;
+  return tensor.find("rotary_emb.inv_freq") != std::string_view::npos;
+}
+
 }  // namespace nihao

@@ -22,6 +22,7 @@ namespace nihao {
                {"head_dim", c.head_dim},
                {"d_ff", c.d_ff},
                {"the number of layers", c.layers.size()}};
+  if (c.draft_layers > 64) return Error{ErrorCode::malformed, concat(c.draft_layers, " layers that guess further tokens")};
   if (c.context == 0) return Error{ErrorCode::malformed, "the context length is 0"};
   for (const auto& size : sizes)
     if (size.value == 0 || size.value > most) return Error{ErrorCode::malformed, concat(size.name, " is ", size.value)};
@@ -63,9 +64,12 @@ namespace nihao {
   for (const RopeParams& r : c.ropes) {
     if (!(r.base > 0) || !std::isfinite(r.base) || !(r.factor > 0) || !std::isfinite(r.factor))
       return Error{ErrorCode::malformed, "the rotary embedding's base and factor must be positive numbers"};
-    const bool needs_context = r.scaling == RopeScaling::yarn || r.scaling == RopeScaling::llama3;
+    const bool needs_context =
+        r.scaling == RopeScaling::yarn || r.scaling == RopeScaling::llama3 || r.scaling == RopeScaling::dynamic;
     if (needs_context && !(r.original_context > 0 && std::isfinite(r.original_context)))
       return Error{ErrorCode::malformed, "the rotary embedding's scaling needs the original context length"};
+    if (r.scaling == RopeScaling::dynamic && (r.factor < 1 || c.rotated_width() < 4))
+      return Error{ErrorCode::malformed, concat("dynamic scaling by ", r.factor, " of ", c.rotated_width(), " values")};
     if (r.scaling == RopeScaling::llama3 && !(r.low_freq > 0 && r.high_freq > r.low_freq))
       return Error{ErrorCode::malformed, "llama3 scaling needs a low_freq_factor above 0 and a high_freq_factor above that"};
     if (r.scaling == RopeScaling::yarn && !(r.base > 1 && r.beta_slow > 0 && r.beta_fast >= r.beta_slow))

@@ -30,7 +30,7 @@ struct Workspace {
   PageBuffer low;     ///< [max_rows, rank] of adapters; empty without
   PageBuffer output;  ///< normed rows [outputs, d_model], then logits [outputs, vocab]
   std::size_t max_rows = 0;
-  bool far = false;  ///< sequences may grow beyond the context that the model was first trained on: see RopeParams::far_factors
+  std::vector<RopeFrequencies> ropes;  ///< of Config::ropes, for sequences that grow to this session's positions
 };
 
 /// S: sizes known at compile time; L: Layers<Block<...>, ...>; Q: Quant<...>; D: the device.
@@ -73,7 +73,7 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
     }
     for (const std::string_view rope : {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"})
       loader.take(rope);  // the config has them
-    NIHAO_CHECK(loader.finish());
+    NIHAO_CHECK(loader.finish(c));
     model.reorders_ = loader.reorders();
     std::vector<LinearName> linears = loader.take_linears();
     linears[model.head_.id].tensor.clear();  // adapters do not work on it
@@ -106,8 +106,10 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
   [[nodiscard]] Expected<Workspace<D>> workspace(std::size_t max_rows, std::size_t max_positions) const {
     Workspace<D> w;
     w.max_rows = max_rows;
-    for (const RopeParams& rope : config_.ropes) w.far = w.far || static_cast<double>(max_positions) > rope.original_context;
-    std::size_t area = 0, widest = config_.d_model, pairs = 0;
+    w.ropes.reserve(config_.ropes.size());
+    for (const RopeParams& rope : config_.ropes)
+      w.ropes.push_back(rope_frequencies(rope, config_.rotated_width(), max_positions));
+    std::size_t area = 0, widest = config_.d_model;
     CacheSpec largest{};
     each_kind([&]<class Kind>() {
       area = std::max({area, Kind::Attn::area(config_), Kind::Ffn::area(config_)});
@@ -116,9 +118,9 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
       largest.head_dim = std::max(largest.head_dim, spec.head_dim);
       largest.value_dim = std::max(largest.value_dim, spec.value_dim > 0 ? spec.value_dim : spec.head_dim);
     });
-    for (const RopeFrequencies& rope : ropes_) pairs = std::max(pairs, rope.frequency.size());
     const std::size_t least = std::max<std::size_t>(1, config_.router.chosen);
-    NIHAO_TRY(w.activations, Activations::create({max_rows, config_.d_model, pairs, ropes_.size(), area, least}));
+    NIHAO_TRY(w.activations,
+              Activations::create({max_rows, config_.d_model, config_.rotated_width() / 2, w.ropes.size(), area, least}));
     NIHAO_TRY(w.scratch, Ops<D>::Scratch::create(device_, {std::max(max_rows, least), widest, largest.head_dim, config_.heads,
                                                            max_positions, largest.value_dim, reorders_}));
     if (!adapters_.empty()) { NIHAO_TRY(w.low, PageBuffer::allocate(max_rows * adapters_.rank() * sizeof(float))); }
@@ -140,10 +142,9 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
     if constexpr (O::active) observer.see({"begin", -1, {}});
     Ops<D>::embed(device_, embedding_.weight, plan.ids(), config_.embedding_scale, x);
     if constexpr (O::active) observer.see({"embed", -1, x});
-    const std::vector<RopeFrequencies>& ropes = workspace.far ? far_ropes_ : ropes_;
-    for (std::size_t kind = 0; kind < ropes.size(); ++kind)
+    for (std::size_t kind = 0; kind < workspace.ropes.size(); ++kind)
       for (std::size_t t = 0; t < rows; ++t)
-        rope_angles(ropes[kind], batch.position[t], a.cos(rows, kind).row(t), a.sin(rows, kind).row(t));
+        rope_angles(workspace.ropes[kind], batch.position[t], a.cos(rows, kind).row(t), a.sin(rows, kind).row(t));
     if (config_.temperature_scale != 0)
       for (std::size_t t = 0; t < rows; ++t) a.temperature(rows)[t] = config_.row_temperature(batch.position[t]);
 
@@ -175,12 +176,7 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
 
  private:
   Decoder(Config config, WeightSource source, const D& device)
-      : config_(std::move(config)), source_(std::move(source)), device_(device) {
-    for (const RopeParams& params : config_.ropes) {
-      ropes_.push_back(rope_frequencies(params, config_.rotated_width(), false));
-      far_ropes_.push_back(rope_frequencies(params, config_.rotated_width(), true));
-    }
-  }
+      : config_(std::move(config)), source_(std::move(source)), device_(device) {}
 
   // f<Kind>() for each block kind.
   template <class F>
@@ -226,7 +222,6 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
   WeightSource source_;
   D device_;
   Arena arena_;
-  std::vector<RopeFrequencies> ropes_, far_ropes_;
   Linear<D> embedding_, head_;
   NormWeights final_norm_;
   std::tuple<std::vector<typename B::template Weights<D>>, std::vector<typename Others::template Weights<D>>...> layers_;

@@ -46,6 +46,9 @@ inline constexpr std::string_view hf_must_be_one[] = {
   for (const std::string_view key : hf_must_be_off)
     if (const Json* value = json_find(json, key); value != nullptr && !reads(key) && !hf_is_off(*value))
       return hf_unsupported(*value, key, family.model_type);
+  // Embedding models made of decoders have every position see all others.
+  NIHAO_TRY(const bool causal, json_get_or<bool>(json, "is_causal", true));
+  if (!causal) return hf_unsupported(*json_find(json, "is_causal"), "is_causal", family.model_type);
   for (const std::string_view key : hf_must_be_one) {
     if (reads(key)) continue;
     NIHAO_TRY(const double value, json_get_or<double>(json, key, 1.0));
@@ -61,7 +64,7 @@ inline constexpr std::string_view hf_must_be_one[] = {
 [[nodiscard]] inline Expected<void> hf_ropes(const Json& json, const HfFamily& family, Config& c) {
   if (family.model_type != "gemma3_text") {
     const bool part = std::find(family.reads.begin(), family.reads.end(), "partial_rotary_factor") != family.reads.end();
-    NIHAO_TRY(const HfRope rope, hf_rope(json, {"rope_scaling", "rope_parameters", "rope_theta", 10000.0, part}));
+    NIHAO_TRY(const HfRope rope, hf_rope(json, {"rope_scaling", "rope_parameters", "rope_theta", family.rope_theta, part}));
     c.ropes = {rope.params};
     if (rope.part != 1.0) {
       c.rotated = static_cast<std::uint32_t>(rope.part * static_cast<double>(c.head_dim));
@@ -78,7 +81,8 @@ inline constexpr std::string_view hf_must_be_one[] = {
       if (key != "full_attention" && key != "sliding_attention")
         return hf_unsupported(value, concat("rope_parameters.", printable(key)), family.model_type);
   }
-  NIHAO_TRY(const HfRope global, hf_rope(json, {"rope_scaling", "rope_parameters.full_attention", "rope_theta", 1e6}));
+  NIHAO_TRY(const HfRope global,
+            hf_rope(json, {"rope_scaling", "rope_parameters.full_attention", "rope_theta", family.rope_theta}));
   NIHAO_TRY(const HfRope local, hf_rope(json, {"", "rope_parameters.sliding_attention", "rope_local_base_freq", 10000.0}));
   c.ropes = {global.params, local.params};
   return {};
@@ -131,8 +135,8 @@ inline constexpr std::string_view hf_must_be_one[] = {
   const Json* head_dim = json_find(json, "head_dim");
   if (head_dim != nullptr && !head_dim->is_null()) {
     NIHAO_TRY(c.head_dim, json_as<std::uint32_t>(*head_dim, "head_dim"));
-  } else if (gemma) {
-    c.head_dim = 256;
+  } else if (head_dim == nullptr && family->head_dim > 0) {
+    c.head_dim = family->head_dim;
   } else {
     if (c.d_model % c.heads != 0)
       return Error{ErrorCode::malformed, concat(c.d_model, " is not a multiple of ", c.heads, " heads"),
@@ -146,7 +150,7 @@ inline constexpr std::string_view hf_must_be_one[] = {
   } else {
     NIHAO_TRY(c.norm_eps, json_get<float>(json, keys.eps));
   }
-  NIHAO_TRY(const bool attention_bias, json_get_or<bool>(json, "attention_bias", false));
+  NIHAO_TRY(const bool attention_bias, json_get_or<bool>(json, "attention_bias", family->attention_bias));
   c.qkv_bias = attention_bias || family->qkv_bias;
   c.o_bias = attention_bias && !family->qkv_bias;
   if (std::find(family->reads.begin(), family->reads.end(), "mlp_bias") != family->reads.end()) {

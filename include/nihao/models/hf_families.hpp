@@ -34,9 +34,12 @@ struct HfKeys {
 struct HfFamily {
   std::string_view model_type;
   std::string_view activation = "silu", activation_key = "hidden_act";
-  bool tied = false;      ///< default of tie_word_embeddings
-  bool qkv_bias = false;  ///< q, k and v have biases, whatever the file says
-  bool kv_heads = false;  ///< the family's own default of num_key_value_heads is a number, not `heads`: files must state it
+  bool tied = false;            ///< default of tie_word_embeddings
+  bool qkv_bias = false;        ///< q, k and v have biases, whatever the file says
+  bool attention_bias = false;  ///< default of attention_bias
+  bool kv_heads = false;        ///< the family's own default of num_key_value_heads is a number, not `heads`: files must state it
+  std::uint32_t head_dim = 0;   ///< of files that do not speak of it; 0: hidden_size / heads
+  double rope_theta = 10000.0;  ///< of files that do not speak of it; Gemma 3: of its global layers
   std::array<std::string_view, 6> reads = {};  ///< keys that change other families' results, and that this one understands
   Expected<void> (*read)(const Json&, HfConfig&) = nullptr;  ///< what only its files say: c.layers has its size
   HfKeys keys = {};
@@ -183,7 +186,9 @@ struct HfFamily {
 }
 [[nodiscard]] inline Expected<void> hf_qwen3_moe(const Json& json, HfConfig& hf) {
   Config& c = hf.config;
-  NIHAO_CHECK(hf_qwen_windows(json, hf));
+  // All layers slide or none: its reference has no max_window_layers.
+  NIHAO_TRY(const bool slides, json_get_or<bool>(json, "use_sliding_window", false));
+  if (slides) { NIHAO_CHECK(hf_slide_all(json, c, 4096, "qwen3_moe")); }
   const bool old = hf_stated(json, "num_experts");  // transformers 5 writes the other
   NIHAO_CHECK(hf_experts(json, c, old ? "num_experts" : "num_local_experts", "num_experts_per_tok", "moe_intermediate_size"));
   NIHAO_TRY(c.router.normalize, json_get_or<bool>(json, "norm_topk_prob", false));
@@ -198,6 +203,9 @@ struct HfFamily {
 [[nodiscard]] inline Expected<void> hf_phimoe(const Json& json, HfConfig& hf) {
   Config& c = hf.config;
   NIHAO_CHECK(hf_experts(json, c, "num_local_experts", "num_experts_per_tok", "intermediate_size"));
+  if (c.router.chosen != 2)
+    return Error{ErrorCode::unsupported, concat("it is ", c.router.chosen, ", and a sparse mixer takes 2"),
+                 "num_experts_per_tok"};
   NIHAO_TRY(c.router.jitter, json_get_or<float>(json, "router_jitter_noise", 0.01f));
   NIHAO_TRY(c.head_bias, json_get_or<bool>(json, "lm_head_bias", false));
   c.norm_bias = true;
@@ -207,16 +215,20 @@ struct HfFamily {
   Config& c = hf.config;
   NIHAO_CHECK(hf_experts(json, c, "ffn_config.moe_num_experts", "ffn_config.moe_top_k", "ffn_config.ffn_hidden_size"));
   NIHAO_TRY(c.qkv_clip, json_get_or<float>(json, "attn_config.clip_qkv", 0.0f));
-  NIHAO_TRY(const auto norm, json_get_or<double>(json, "ffn_config.moe_normalize_expert_weights", 0.0));
-  if (norm != 0 && norm != 1)
+  constexpr std::string_view order = "ffn_config.moe_normalize_expert_weights";
+  NIHAO_TRY(const auto norm, json_get_or<double>(json, order, 1.0));
+  if (norm != 1)
     return Error{ErrorCode::unsupported, concat("weights are divided by their sum here, and it is the norm of order ", norm),
-                 "ffn_config.moe_normalize_expert_weights"};
-  c.router.normalize = norm == 1;
+                 std::string(order)};
+  c.router.normalize = json_find(json, order) == nullptr || hf_stated(json, order);  // null: they are not
   NIHAO_TRY(const auto activation, json_get_or<std::string_view>(json, "ffn_config.ffn_act_fn.name", "silu"));
   if (activation != "silu")
     return Error{ErrorCode::unsupported, concat("it is \"", printable(activation), "\", and this family has silu here"),
                  "ffn_config.ffn_act_fn.name"};
+  // Published files have it here alone; those that transformers writes, at the top.
   NIHAO_TRY(const double theirs, json_get_or<double>(json, "attn_config.rope_theta", c.ropes[0].base));
+  if (!hf_stated(json, "rope_theta") && !hf_stated(json, "rope_parameters") && !hf_stated(json, "rope_scaling"))
+    c.ropes[0].base = theirs;
   if (theirs != c.ropes[0].base)
     return Error{ErrorCode::mismatch, concat("it is ", theirs, ", and rope_theta is ", c.ropes[0].base),
                  "attn_config.rope_theta"};
@@ -235,6 +247,7 @@ struct HfFamily {
   c.rotated = m.rope;
   c.kv_heads = c.heads;
   NIHAO_TRY(const bool interleaved, json_get_or<bool>(json, "rope_interleave", true));
+  if (!interleaved && !v3) return hf_unsupported(*json_find(json, "rope_interleave"), "rope_interleave", c.architecture);
   c.rope_style = interleaved ? RopeStyle::neighbours : RopeStyle::halves;
   // Yarn's magnitude of all dimensions is in the scores' scale, twice; cos and sin have what is left of it.
   double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
@@ -250,8 +263,12 @@ struct HfFamily {
   NIHAO_CHECK(hf_experts(json, c, "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"));
   NIHAO_TRY(const auto shared, json_get_or<std::uint32_t>(json, "n_shared_experts", 0));
   c.shared_ff = shared * c.expert_ff;
-  NIHAO_TRY(c.router.normalize, json_get_or<bool>(json, "norm_topk_prob", v3));
-  NIHAO_TRY(c.router.scale, json_get_or<float>(json, "routed_scaling_factor", 1.0f));
+  const Json* const normalize = json_find(json, "norm_topk_prob");
+  NIHAO_TRY(c.router.normalize, json_get_or<bool>(json, "norm_topk_prob", v3 && normalize == nullptr));
+  // DeepSeek's own code then leaves out the scale, and that of transformers does not normalise.
+  if (c.router.normalize && !v3) return hf_unsupported(*normalize, "norm_topk_prob", c.architecture);
+  NIHAO_TRY(c.router.scale,
+            v3 ? json_get<float>(json, "routed_scaling_factor") : json_get_or<float>(json, "routed_scaling_factor", 1.0f));
   c.router.sigmoid = v3;
   const std::string_view scores = v3 ? "sigmoid" : "softmax";
   NIHAO_TRY(const auto stated, json_get_or<std::string_view>(json, "scoring_func", scores));
@@ -262,9 +279,10 @@ struct HfFamily {
   if (method != (v3 ? "noaux_tc" : "greedy") && method != (v3 ? "noaux_tc" : "group_limited_greedy"))
     return Error{ErrorCode::unsupported, concat("unknown method \"", printable(method), "\""), "topk_method"};
   if (method != "greedy") {
-    NIHAO_TRY(c.router.groups, json_get_or<std::uint32_t>(json, "n_group", 1));
-    NIHAO_TRY(c.router.groups_kept, json_get_or<std::uint32_t>(json, "topk_group", 1));
+    NIHAO_TRY(c.router.groups, json_get<std::uint32_t>(json, "n_group"));
+    NIHAO_TRY(c.router.groups_kept, json_get<std::uint32_t>(json, "topk_group"));
   }
+  if (v3) { NIHAO_TRY(c.draft_layers, json_get_or<std::uint32_t>(json, "num_nextn_predict_layers", 0)); }
   NIHAO_TRY(const auto first, json_get_or<std::uint32_t>(json, "first_k_dense_replace", 0));
   NIHAO_TRY(const auto every, json_get_or<std::uint32_t>(json, "moe_layer_freq", 1));
   if (every == 0) return Error{ErrorCode::malformed, "it is 0", "moe_layer_freq"};
@@ -322,6 +340,8 @@ struct HfFamily {
 [[nodiscard]] inline Expected<void> hf_gpt_oss(const Json& json, HfConfig& hf) {
   Config& c = hf.config;
   NIHAO_CHECK(hf_experts(json, c, "num_local_experts", "num_experts_per_tok", "intermediate_size"));
+  if (!hf_stated(json, "rope_scaling") && !hf_stated(json, "rope_parameters"))  // by default its reference scales, by yarn
+    return Error{ErrorCode::missing, "not there", "rope_scaling"};
   c.ffn_bias = c.router_bias = true;
   NIHAO_TRY(c.gate_limit, json_get_or<float>(json, "swiglu_limit", 7.0f));
   NIHAO_TRY(const auto alpha, json_get_or<double>(json, "swiglu_alpha", 1.702));
@@ -343,27 +363,30 @@ inline constexpr HfFamily hf_families[] = {
     {.model_type = "llama", .reads = {"mlp_bias"}, .read = hf_no_windows},
     {.model_type = "mistral", .kv_heads = true, .read = hf_mistral},
     {.model_type = "qwen2", .qkv_bias = true, .kv_heads = true, .read = hf_qwen_windows},
-    {.model_type = "qwen3", .kv_heads = true, .read = hf_qwen_windows},
+    {.model_type = "qwen3", .kv_heads = true, .head_dim = 128, .read = hf_qwen_windows},
     {.model_type = "qwen3_moe", .kv_heads = true, .reads = {"num_experts", "num_local_experts"}, .read = hf_qwen3_moe},
     {.model_type = "olmo2", .read = hf_no_windows},
     {.model_type = "gemma2",
      .activation = "gelu_pytorch_tanh",
      .activation_key = "hidden_activation",
      .tied = true,
+     .head_dim = 256,
      .reads = {"attn_logit_softcapping", "final_logit_softcapping"},
      .read = hf_gemma2},
     {.model_type = "gemma3_text",
      .activation = "gelu_pytorch_tanh",
      .activation_key = "hidden_activation",
      .tied = true,
+     .head_dim = 256,
+     .rope_theta = 1e6,
      .read = hf_gemma3},
     {.model_type = "phi3", .reads = {"partial_rotary_factor"}, .read = hf_phi3},
-    {.model_type = "phimoe", .kv_heads = true, .reads = {"num_local_experts"}, .read = hf_phimoe},
+    {.model_type = "phimoe", .kv_heads = true, .rope_theta = 1e6, .reads = {"num_local_experts"}, .read = hf_phimoe},
     {.model_type = "granite",
      .reads = {"mlp_bias", "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"},
      .read = hf_granite},
     {.model_type = "cohere2", .tied = true, .reads = {"logit_scale"}, .read = hf_cohere2, .keys = {.eps = "layer_norm_eps"}},
-    {.model_type = "mixtral", .kv_heads = true, .reads = {"num_local_experts"}, .read = hf_mixtral},
+    {.model_type = "mixtral", .kv_heads = true, .rope_theta = 1e6, .reads = {"num_local_experts"}, .read = hf_mixtral},
     {.model_type = "dbrx",
      .read = hf_dbrx,
      .keys = {.layers = "n_layers",
@@ -377,9 +400,17 @@ inline constexpr HfFamily hf_families[] = {
     {.model_type = "deepseek_v3", .reads = {"n_routed_experts", "kv_lora_rank", "rope_interleave"}, .read = hf_deepseek},
     {.model_type = "llama4_text",
      .kv_heads = true,
+     .head_dim = 128,
+     .rope_theta = 500000.0,
      .reads = {"num_local_experts", "use_qk_norm", "attention_chunk_size", "no_rope_layers"},
      .read = hf_llama4},
-    {.model_type = "gpt_oss", .kv_heads = true, .reads = {"num_local_experts"}, .read = hf_gpt_oss},
+    {.model_type = "gpt_oss",
+     .attention_bias = true,
+     .kv_heads = true,
+     .head_dim = 64,
+     .rope_theta = 150000.0,
+     .reads = {"num_local_experts"},
+     .read = hf_gpt_oss},
 };
 
 }  // namespace detail

@@ -73,24 +73,34 @@ struct HfRope {
     return Error{ErrorCode::mismatch, concat("\"", printable(old_type), "\", but rope_type is \"", printable(type), "\""),
                  at("type")};
   if (type == "default") return rope;
+  NIHAO_TRY(const double context, json_get_or<double>(json, "max_position_embeddings", 0.0));
+  // Beside the object, or in it: of two that differ the reference takes the one beside it.
+  const auto read_original_context = [&]() -> Expected<void> {
+    NIHAO_TRY(const double inside, number_or("original_max_position_embeddings", context));
+    NIHAO_TRY(rope.original_context, json_get_or<double>(json, "original_max_position_embeddings", inside));
+    return {};
+  };
   if (type == "linear") {
     rope.scaling = RopeScaling::linear;
     NIHAO_TRY(rope.factor, number("factor"));
+  } else if (type == "dynamic") {
+    rope.scaling = RopeScaling::dynamic;
+    NIHAO_TRY(rope.factor, number("factor"));
+    rope.original_context = context;
   } else if (type == "llama3") {
     rope.scaling = RopeScaling::llama3;
     NIHAO_TRY(rope.factor, number("factor"));
     NIHAO_TRY(rope.low_freq, number("low_freq_factor"));
     NIHAO_TRY(rope.high_freq, number("high_freq_factor"));
-    NIHAO_TRY(rope.original_context, number("original_max_position_embeddings"));
+    NIHAO_CHECK(read_original_context());
   } else if (type == "yarn") {
     rope.scaling = RopeScaling::yarn;
-    NIHAO_TRY(const double context, json_get_or<double>(json, "max_position_embeddings", 0.0));
-    NIHAO_TRY(rope.original_context, number_or("original_max_position_embeddings", context));
+    NIHAO_CHECK(read_original_context());
     const double ratio = rope.original_context > 0 ? context / rope.original_context : 1.0;
     NIHAO_TRY(rope.factor, number_or("factor", ratio));
     NIHAO_TRY(rope.beta_fast, number_or("beta_fast", rope.beta_fast));
     NIHAO_TRY(rope.beta_slow, number_or("beta_slow", rope.beta_slow));
-    NIHAO_TRY(rope.truncate, json_get_or<bool>(json, at("truncate"), true));
+    NIHAO_TRY(rope.truncate, json_get_or<bool>(json, at("truncate"), json_find(json, at("truncate")) == nullptr));  // null: no
     NIHAO_TRY(const double mscale, number_or("mscale", 0.0));
     NIHAO_TRY(const double mscale_all, number_or("mscale_all_dim", 0.0));
     const double by_default = mscale != 0 && mscale_all != 0
@@ -99,13 +109,11 @@ struct HfRope {
     NIHAO_TRY(rope.attention_factor, number_or("attention_factor", by_default));
     if (!(rope.attention_factor > 0))
       return Error{ErrorCode::malformed, concat("it is ", rope.attention_factor), at("attention_factor")};
-  } else if (type == "longrope") {
+  } else if (type == "longrope" || type == "su") {  // Phi 3 called it so at first
     rope.scaling = RopeScaling::longrope;
     NIHAO_TRY(rope.factors, json_array<float>(json, at("short_factor")));
     NIHAO_TRY(rope.far_factors, json_array<float>(json, at("long_factor")));
-    NIHAO_TRY(const double context, json_get_or<double>(json, "max_position_embeddings", 0.0));
-    NIHAO_TRY(const double top, json_get_or<double>(json, "original_max_position_embeddings", context));
-    NIHAO_TRY(rope.original_context, number_or("original_max_position_embeddings", top));
+    NIHAO_CHECK(read_original_context());
     const double ratio = rope.original_context > 0 ? context / rope.original_context : 1.0;
     NIHAO_TRY(rope.factor, number_or("factor", ratio));
     const double by_default = rope.factor > 1 ? std::sqrt(1.0 + std::log(rope.factor) / std::log(rope.original_context)) : 1.0;

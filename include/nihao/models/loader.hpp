@@ -229,10 +229,10 @@ class Loader {
 
   /// Checks that every tensor of the file was taken: a model with weights that nobody multiplies is not the file's model.
   /// Errors: unsupported, with the first such tensor's name.
-  [[nodiscard]] Expected<void> finish() const {
+  [[nodiscard]] Expected<void> finish(const Config& c) const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const TensorInfo& t = source_.tensors->tensors()[i];
-      if (!used_[i] && t.name.find("rotary_emb.inv_freq") == std::string_view::npos)
+      if (!used_[i] && !is_left_alone(t.name, c.layers.size(), c.draft_layers))
         return Error{ErrorCode::unsupported, "this architecture has no place for it", concat("tensor ", printable(t.name))};
     }
     return {};
