@@ -1,6 +1,8 @@
 // Every family as a GGUF file: the golden checkpoints, converted, compute what they did. Names, shapes, values and keys of these
 // files were compared with those that llama.cpp's converter makes of the same folders.
 #include "golden_models.hpp"
+#include "kernels/random_weights.hpp"
+#include "nihao/files/safetensors_writer.hpp"
 #include "nihao/models/gguf_config.hpp"
 #include "nihao/models/load.hpp"
 #include "nihao/models/load_hf.hpp"
@@ -8,25 +10,47 @@
 #include "nihao/quantize/quantize_model.hpp"
 
 #include <fstream>
+#include <functional>
+#include <numeric>
 
 using namespace nihao;
 using namespace nihao::test;
 
 namespace {
 
-/// A golden folder whose config.json has been changed.
+using Shape = std::vector<std::uint64_t>;
+using NewTensors = std::vector<std::pair<std::string, Shape>>;
+
+/// A golden folder whose config.json has been changed, and that may have tensors more.
 class Changed {
  public:
   template <class F>
-  Changed(const std::filesystem::path& checkpoint, const F& change) {
+  Changed(const std::filesystem::path& checkpoint, const F& change, const NewTensors& more = {}) {
     Json config = require(parse_json(read_text(checkpoint / "config.json")));
     change(config);
     std::ofstream(temp_.path("config.json")) << config.dump();
-    std::filesystem::create_symlink(std::filesystem::absolute(checkpoint / "model.safetensors"), temp_.path("model.safetensors"));
+    if (more.empty())
+      std::filesystem::create_symlink(std::filesystem::absolute(checkpoint / "model.safetensors"),
+                                      temp_.path("model.safetensors"));
+    else write_with(require(Safetensors::open(checkpoint.string())), more);
   }
   [[nodiscard]] std::string path() const { return temp_.root().string(); }
 
  private:
+  void write_with(const Safetensors& file, const NewTensors& more) {
+    std::vector<SafetensorsTensor> tensors;
+    tensors.reserve(file.tensors().tensors().size() + more.size());
+    for (const TensorInfo& t : file.tensors().tensors())
+      tensors.push_back({t.name, SafetensorsType::F32, {t.shape.begin(), t.shape.begin() + t.rank}, t.bytes});
+    std::vector<std::vector<float>> values(more.size());
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      const Shape& shape = more[i].second;
+      const auto size = std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
+      values[i] = random_floats(static_cast<std::size_t>(size), static_cast<unsigned>(i));
+      tensors.push_back({more[i].first, SafetensorsType::F32, shape, std::as_bytes(std::span(values[i]))});
+    }
+    REQUIRE(write_safetensors(temp_.path("model.safetensors"), tensors).has_value());
+  }
   TempFolder temp_;
 };
 
@@ -127,6 +151,67 @@ TEST_CASE("the others do so with what GGUF can say, as their folder does") {
   }
 }
 
+TEST_CASE("biases that a config asks for are in the GGUF file of any family, and added") {
+  const auto models = data("golden/models");
+  if (!models) NIHAO_SKIP("golden/models");
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"qwen3", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}},
+      {"olmo2", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}},
+      {"cohere2", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}},
+      {"granite",
+       {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
+        "mlp.down_proj"}},
+      {"deepseek_v3", {"self_attn.q_a_proj", "self_attn.kv_a_proj_with_mqa", "self_attn.o_proj"}},
+      {"deepseek_v2_lite", {"self_attn.kv_a_proj_with_mqa", "self_attn.o_proj"}}};
+  const TempFolder folder;
+  for (const auto& one : cases) {
+    const std::string& name = one.first;
+    const std::vector<std::string>& biased = one.second;
+    CAPTURE(name);
+    const auto plain = require(Safetensors::open((*models / name).string()));
+    const bool ffn = biased.back() == "mlp.down_proj";
+    NewTensors biases;
+    for (const TensorInfo& t : plain.tensors().tensors())
+      for (const std::string& linear : biased)
+        if (t.name.ends_with(linear + ".weight"))
+          biases.push_back({std::string(t.name.substr(0, t.name.size() - 6)) + "bias", {t.shape[0]}});
+    const auto change = [ffn](Json& c) {
+      c["attention_bias"] = true;
+      if (ffn) c["mlp_bias"] = true;
+      if (c["model_type"] == "cohere2") slide_but(c, 4);
+    };
+    const Changed extended(*models / name, change, biases);
+    const Safetensors file = require(Safetensors::open(extended.path()));
+    write(require(model_of(file, extended.path())), folder.path("m"));
+    const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
+    const auto ids = token_ids(golden, "short.input_ids");
+    const auto expected = exact_logits(require(load_hf(extended.path(), {.cpu = {.threads = 2, .exact = true}})), ids);
+    CHECK(most_apart(expected, *golden.values<float>("short.logits")) > 0.1);
+    for (const MlaMode mla : mla_modes(name)) CHECK(most_apart(logits_of_gguf(folder.path("m"), ids, mla), expected) <= 5e-5);
+  }
+}
+
+TEST_CASE("layers that guess further tokens are left alone, as many as config.json says") {
+  const auto models = data("golden/models");
+  if (!models) NIHAO_SKIP("golden/models");
+  const NewTensors guesses = {{"model.layers.2.eh_proj.weight", {64, 128}}, {"model.layers.2.self_attn.o_proj.weight", {64, 64}}};
+  const Changed with_one(*models / "deepseek_v3", [](Json& c) { c["num_nextn_predict_layers"] = 1; }, guesses);
+  const auto golden = require(Safetensors::open((*models / "deepseek_v3" / "golden.safetensors").string()));
+  const auto ids = token_ids(golden, "short.input_ids");
+  const AnyModel model = require(load_hf(with_one.path(), {.cpu = {.threads = 2, .exact = true}}));
+  CHECK(most_apart(exact_logits(model, ids), *golden.values<float>("short.logits")) <= 1e-4);
+  const TempFolder folder;
+  const Safetensors file = require(Safetensors::open(with_one.path()));
+  write(require(model_of(file, with_one.path())), folder.path("m"));
+  computes_golden(folder.path("m"), *models / "deepseek_v3", "deepseek_v3");
+
+  const Changed with_none(*models / "deepseek_v3", [](Json& c) { c["num_nextn_predict_layers"] = 0; }, guesses);
+  const auto refused = load_hf(with_none.path());
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::unsupported);
+  CHECK(refused.error().where.find("tensor model.layers.2.") != std::string::npos);
+}
+
 TEST_CASE("DeepSeek's older GGUF files, which have W_uk and W_uv in one and the heads' own widths, compute the same") {
   const auto models = data("golden/models");
   if (!models) NIHAO_SKIP("golden/models");
@@ -202,6 +287,17 @@ TEST_CASE("what a file says of its experts and its chunks is done, or refused") 
   CHECK(require(config_with("llama4_text", "attention.temperature_length", U{4})).temperature_floor == 4);
   refused("llama4_text", "attention.sliding_window", U{0});
   refused("llama4_text", "interleave_moe_layer_step", U{0});
+}
+
+TEST_CASE("an eps of DeepSeek's norms that is not that of its latents' norms cannot be said in GGUF") {
+  const auto models = data("golden/models");
+  if (!models) NIHAO_SKIP("golden/models");
+  const Changed changed(*models / "deepseek_v3", [](Json& c) { c["rms_norm_eps"] = 1e-5; });
+  const Safetensors file = require(Safetensors::open(changed.path()));
+  const auto model = model_of(file, changed.path());
+  REQUIRE(!model);
+  CHECK(model.error().code == ErrorCode::unsupported);
+  CHECK(model.error().where == "rms_norm_eps");
 }
 
 TEST_CASE("a folder whose tensors are not what its config.json says is refused by their names") {

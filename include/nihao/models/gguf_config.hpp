@@ -181,6 +181,13 @@ inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping"
     NIHAO_TRY(const double base, gguf.get_or<double>(key("rope.freq_base_swa"), rope.base));
     if (base != rope.base) return refuse("rope.freq_base_swa", base);
   }
+  // No key speaks of biases: the tensors are there or not.
+  const auto has_bias = [&](std::string_view tensor) {
+    return gguf.tensors().find(concat("blk.0.", tensor, ".bias")) != nullptr;
+  };
+  c.qkv_bias = has_bias("attn_q") || has_bias("attn_qkv") || has_bias("attn_kv_a_mqa");
+  c.o_bias = has_bias("attn_output");
+  c.ffn_bias = has_bias("ffn_gate");
   NIHAO_CHECK(family->read(keys, c));
   NIHAO_CHECK(check_config(c));
   return c;

@@ -91,10 +91,6 @@ enum GgufGating : std::uint32_t { gguf_softmax = 1, gguf_sigmoid = 2, gguf_softm
 [[nodiscard]] inline Expected<void> gguf_llama(const GgufKeys& keys, Config& c) {
   NIHAO_TRY(const auto experts, keys.get_or<std::uint32_t>("expert_count", 0));
   if (experts > 0) { NIHAO_CHECK(gguf_experts(keys, c, gguf_softmax, true)); }  // Mixtral
-  const auto has = [&](std::string_view name) { return keys.file.tensors().find(name) != nullptr; };
-  c.qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
-  c.o_bias = has("blk.0.attn_output.bias");
-  c.ffn_bias = has("blk.0.ffn_gate.bias");
   return gguf_slide_all(keys, c);
 }
 [[nodiscard]] inline Expected<void> gguf_qwen2(const GgufKeys& keys, Config& c) {

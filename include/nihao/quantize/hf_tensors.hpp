@@ -61,7 +61,7 @@ class FolderTensors {
       for (auto role = static_cast<std::uint8_t>(Role::attn_norm); role <= static_cast<std::uint8_t>(Role::shared_down); ++role)
         NIHAO_CHECK(take_role(static_cast<Role>(role), i));
     for (std::size_t i = 0; i < used_.size(); ++i)
-      if (!used_[i] && file_.entries()[i].name.find("rotary_emb.inv_freq") == std::string::npos)
+      if (!used_[i] && !is_left_alone(file_.entries()[i].name, c.layers.size(), c.draft_layers))
         return Error{ErrorCode::unsupported, concat("the ", c.architecture, " family has no place for it"),
                      concat("tensor ", printable(file_.entries()[i].name))};
     rope_tensors();
@@ -301,6 +301,8 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
   if (as.architecture == "deepseek2") {
     for (std::size_t i = dense; i < c.layers.size(); ++i)
       if (c.layers[i].kind == 0) return refuse(concat("layer ", i, " is dense"), "moe_layer_freq");
+    if (c.mla.norm_eps != c.norm_eps)
+      return refuse(concat("it is ", c.norm_eps, ", of the latents' norms ", c.mla.norm_eps), "rms_norm_eps");
     if (c.rope_style != RopeStyle::neighbours) return refuse("the halves of a head turn together", "rope_interleave");
     const RopeParams& rope = c.ropes[0];
     const bool all = std::abs(c.attention_scale * std::sqrt(static_cast<float>(c.head_dim)) - 1) > 1e-6f;
@@ -345,7 +347,7 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
     const bool second = &rope != &c.ropes[0] && rope.scaling != RopeScaling::none;
     const bool ramp = rope.scaling == RopeScaling::yarn && rope.truncate == (as.architecture == "gpt-oss");
     const bool magnitudes = rope.far_attention_factor != 0 && rope.far_attention_factor != rope.attention_factor;
-    if (second || ramp || magnitudes)
+    if (second || ramp || magnitudes || rope.scaling == RopeScaling::dynamic)
       return Error{ErrorCode::unsupported, "GGUF has no key for this rotary embedding", "rope_scaling"};
   }
   if (c.router.experts > 0) { NIHAO_CHECK(check_experts_can_be_said(c, as)); }
