@@ -4,6 +4,8 @@
 
 #include "engine/generate.hpp"
 #include "engine/models.hpp"
+#include "nihao/files/gguf_writer.hpp"
+#include "nihao/models/gguf_config.hpp"
 #include "support/temp_folder.hpp"
 
 #include <fstream>
@@ -110,6 +112,41 @@ TEST_CASE("a session file that does not fit is an error that says why, and the s
   CHECK(full.code == ErrorCode::context_full);
   CHECK(load_session(session, folder.path("none")).error().code == ErrorCode::io);
   CHECK(save_session(session, folder.path("no/such/folder")).error().code == ErrorCode::io);
+}
+
+TEST_CASE("a session of a model whose keys turn otherwise in longer contexts is loaded in contexts of its own kind alone") {
+  const auto path = test::data("golden/quant/gguf/F32.gguf");
+  if (!path) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  {  // the tiny model with longrope beyond 300 positions
+    const auto tiny = Gguf::open(path->string());
+    REQUIRE(tiny.has_value());
+    const auto config = config_from_gguf(*tiny);
+    REQUIRE(config.has_value());
+    GgufWriter writer;
+    for (const GgufEntry& entry : tiny->metadata()) writer.add(entry);
+    writer.add("llama.rope.scaling.original_context_length", std::uint32_t{300});
+    for (const TensorInfo& t : tiny->tensors().tensors())
+      REQUIRE(writer.add_tensor(t.name, t.format, std::span(t.shape).first(t.rank), t.bytes).has_value());
+    const std::vector<float> near(config->head_dim / 2, 1.0f), far(config->head_dim / 2, 2.0f);
+    const std::uint64_t pairs = near.size();
+    for (const auto& [name, factors] :
+         {std::pair("rope_factors_short.weight", &near), std::pair("rope_factors_long.weight", &far)})
+      REQUIRE(writer.add_tensor(name, FormatId::F32, std::span(&pairs, 1), std::as_bytes(std::span(*factors))).has_value());
+    REQUIRE(writer.write(folder.path("m")).has_value());
+  }
+  const auto model = load(folder.path("m"), {.cpu = {.threads = 1}});
+  REQUIRE_MESSAGE(model.has_value(), (model ? "" : model.error().message()));
+  const auto within = [&](std::size_t positions) { return Session(*model, chat_options(KvType::f16, positions)); };
+  Session session = within(200), alike = within(300), longer = within(301);
+  const std::string near_answer = all_of(session.generate("hello", greedy(10)));
+  CHECK(all_of(longer.generate("hello", greedy(10))) != near_answer);
+  REQUIRE(save_session(session, folder.path("s")).has_value());
+  CHECK(load_session(alike, folder.path("s")).has_value());
+  const auto refused = load_session(longer, folder.path("s"));
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::mismatch);
+  CHECK(refused.error().what == "its keys are turned as in a context of another length than 301 positions");
 }
 
 TEST_CASE("a session file that is cut off, damaged or foreign is an error wherever it is hurt") {

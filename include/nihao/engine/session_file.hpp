@@ -24,7 +24,7 @@ namespace nihao {
 namespace detail {
 
 inline constexpr std::string_view session_magic = "nihaoses";
-inline constexpr std::uint32_t session_version = 1;
+inline constexpr std::uint32_t session_version = 2;
 
 /// Mixes bytes into 64 bits, eight at a time; for telling files apart and noticing damage, not against malice. The steps are
 /// those of FNV-1a (Fowler, Noll and Vo) on words, with a rotation so that high bits reach low ones.
@@ -102,6 +102,22 @@ class SessionWriter {
   return {s.d_model, s.layers, s.heads, s.kv_heads, s.head_dim, s.d_ff, s.vocab};
 }
 
+/// How keys are turned, which may depend on how long the context is: see rope_frequencies. As floats, since what a machine makes
+/// of a power may differ in a double's last bit.
+[[nodiscard]] inline std::uint64_t rotation_fingerprint(const Config& config, std::size_t positions) {
+  Checksum sum;
+  const auto add = [&sum](double value) {
+    const auto rounded = static_cast<float>(value);
+    sum.add(std::as_bytes(std::span(&rounded, 1)));
+  };
+  for (const RopeParams& params : config.ropes) {
+    const RopeFrequencies rope = rope_frequencies(params, config.rotated_width(), positions);
+    std::for_each(rope.frequency.begin(), rope.frequency.end(), add);
+    add(rope.magnitude);
+  }
+  return sum.value();
+}
+
 [[nodiscard]] inline Expected<void> read_session(Session& session, std::span<const std::byte> file) {
   ByteReader reader(file);
   NIHAO_TRY(const auto magic, reader.text(session_magic.size(), "the magic number"));
@@ -133,6 +149,11 @@ class SessionWriter {
   if (kv != to_string(layout.type))
     return Error{ErrorCode::mismatch,
                  concat("its keys and values are ", printable(kv), ", and this context's are ", to_string(layout.type))};
+
+  NIHAO_TRY(const auto rotation, reader.read<std::uint64_t>("how keys are turned"));
+  if (rotation != rotation_fingerprint(config, cache.capacity()))
+    return Error{ErrorCode::mismatch,
+                 concat("its keys are turned as in a context of another length than ", cache.capacity(), " positions")};
 
   NIHAO_TRY(const auto token_count, reader.read<std::uint64_t>("the number of tokens"));
   NIHAO_CHECK(reader.expect_items(token_count, sizeof(TokenId), "the tokens"));
@@ -211,6 +232,7 @@ inline std::uint64_t model_fingerprint(const AnyModel& model) {
   NIHAO_CHECK(out.number(model_fingerprint(session.model())));
   NIHAO_CHECK(out.number(static_cast<std::uint8_t>(session.model().device().exact())));
   NIHAO_CHECK(out.text(to_string(cache.layout(0).type)));
+  NIHAO_CHECK(out.number(detail::rotation_fingerprint(config, cache.capacity())));
   NIHAO_CHECK(out.number(static_cast<std::uint64_t>(session.cached().size())));
   NIHAO_CHECK(out.bytes(std::as_bytes(session.cached())));
   NIHAO_CHECK(out.number(static_cast<std::uint64_t>(session.messages().size())));
