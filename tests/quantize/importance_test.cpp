@@ -13,13 +13,14 @@ TEST_CASE("an importance matrix is read back as it was written") {
   matrix.chunks = 3, matrix.chunk_size = 512;
   matrix.add({"blk.1.ffn_up_exps.weight", {1, 4, 0, 0}, {2, 0}});
   matrix.add({"blk.0.attn_q.weight", {8, 0, 4, 4}, {4}});
+  matrix.add({"blk.0.attn_k_b.weight", {1, 3, 2, 2, 0, 5}, {4}});  // three heads with one count, as llama-imatrix has them
   REQUIRE(matrix.write(folder.path("m")).has_value());
   const ImportanceMatrix read = require(ImportanceMatrix::read(folder.path("m")));
   CHECK(read.datasets == matrix.datasets);
   CHECK(read.chunks == 3);
   CHECK(read.chunk_size == 512);
-  REQUIRE(read.entries().size() == 2);
-  CHECK(read.entries()[0].tensor == "blk.0.attn_q.weight");
+  REQUIRE(read.entries().size() == 3);
+  CHECK(read.entries()[0].tensor == "blk.0.attn_k_b.weight");
   CHECK(read.find("blk.1.ffn_up_exps.weight")->sums == std::vector<float>{1, 4, 0, 0});
   CHECK(read.find("blk.1.ffn_up_exps.weight")->rows == std::vector<float>{2, 0});
   CHECK(read.find("no.weight") == nullptr);
@@ -27,9 +28,12 @@ TEST_CASE("an importance matrix is read back as it was written") {
   // Relative to their mean, never quite 0; an expert that no token went to has ones.
   CHECK(require(read.weights("blk.0.attn_q.weight", 1, 4)) == std::vector<float>{2, 1e-3f, 1, 1});
   CHECK(require(read.weights("blk.1.ffn_up_exps.weight", 2, 2)) == std::vector<float>{0.4f, 1.6f, 1, 1});
+  CHECK(require(read.weights("blk.0.attn_k_b.weight", 3, 2)) == std::vector<float>{0.5f, 1.5f, 1, 1, 1e-3f, 2});
+  CHECK(require(read.weights("blk.0.attn_q.weight", 2, 4)) == std::vector<float>{2, 1e-3f, 1, 1, 2, 1e-3f, 1, 1});
   CHECK(require(read.weights("no.weight", 1, 4)).empty());
   CHECK(read.weights("blk.0.attn_q.weight", 1, 8).error().code == ErrorCode::mismatch);
   CHECK(read.weights("blk.1.ffn_up_exps.weight", 3, 2).error().code == ErrorCode::mismatch);
+  CHECK(read.weights("blk.0.attn_k_b.weight", 2, 2).error().code == ErrorCode::mismatch);
 }
 
 TEST_CASE("files that are no importance matrices are refused") {

@@ -22,6 +22,7 @@ struct ExpertBuffers {
   MatrixView<float> gathered, gate, up, out;
   std::span<std::uint32_t> order;    ///< [rows * chosen]
   std::span<std::uint32_t> offsets;  ///< [experts + 1]
+  MatrixView<float> kept = {};  ///< [rows, chosen * width of an expert]: each choice's F(gate) * up for who watches, or empty
 };
 
 }  // namespace nihao

@@ -52,12 +52,12 @@ struct Block {
     const bool fused = !N::after && !O::active && config.residual_scale == 1, ffn_fused = fused && F::can_accumulate;
 
     MatrixView<const float> h = before(device, w.attn_norm, config, a, rows);
-    if constexpr (O::active && N::before) observer.see({"input_norm", layer, h});
+    if constexpr (O::active) observer.see({N::before ? "input_norm" : "attn_input", layer, h});
     A::template forward<S, Q>(project, w.attention, config, step, a, h, fused ? x : branch, fused, observer);
     if (!fused) after(device, w.attn_post_norm, config, x, branch);
 
     h = before(device, w.ffn_norm, config, a, rows);
-    if constexpr (O::active && N::before) observer.see({"post_attention_norm", layer, h});
+    if constexpr (O::active) observer.see({N::before ? "post_attention_norm" : "ffn_input", layer, h});
     F::template forward<Q>(project, w.ffn, config, a, layer, h, ffn_fused ? x : branch, ffn_fused, observer);
     if (!ffn_fused) after(device, w.ffn_post_norm, config, x, branch);
     if constexpr (O::active) observer.see({"hidden", layer, x});

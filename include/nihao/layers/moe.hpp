@@ -27,7 +27,7 @@ struct FFN<MoE<Router, F>> {
   [[nodiscard]] static std::size_t area(const Config& c) noexcept {
     const std::size_t d = c.d_model, chosen = c.router.chosen;
     return Area::floats({c.router.experts, 2 * chosen, chosen, c.router.experts + 1, chosen, chosen, d, c.expert_ff, c.expert_ff,
-                         d, c.shared_ff, c.shared_ff, c.shared_ff > 0 ? d : 0});
+                         d, c.shared_ff, c.shared_ff, c.shared_ff > 0 ? d : 0, chosen * c.expert_ff});
   }
   [[nodiscard]] static std::size_t widest(const Config& c) noexcept { return std::max(c.expert_ff, c.shared_ff); }
 
@@ -68,15 +68,19 @@ struct FFN<MoE<Router, F>> {
       observer.see({"router.experts", layer, experts});
       observer.see({"router.weights", layer, weights});
     }
-    const ExpertBuffers buffers{area.take_room(config.d_model),
-                                area.take_room(config.expert_ff),
-                                area.take_room(config.expert_ff),
-                                area.take_room(config.d_model),
-                                order,
-                                offsets};
+    ExpertBuffers buffers{area.take_room(config.d_model),
+                          area.take_room(config.expert_ff),
+                          area.take_room(config.expert_ff),
+                          area.take_room(config.d_model),
+                          order,
+                          offsets};
+    if constexpr (O::active) buffers.kept = area.take(shape.chosen * config.expert_ff);
     Ops<D>::template experts<Q, F, Router::weighs_input>(device, project.scratch, h, w.experts, chosen, buffers, out,
                                                          config.gate_limit);
-    if constexpr (O::active) observer.see({"routed_experts_out", layer, out, work(w, chosen)});
+    if constexpr (O::active) {
+      observer.see({"routed_experts_out", layer, out, work(w, chosen)});
+      observer.see({"experts.ffn_act", layer, buffers.kept});
+    }
     if (config.shared_ff > 0) {
       const MatrixView<float> gate = area.take(config.shared_ff), up = area.take(config.shared_ff);
       project.template operator()<Q>(h, std::array<Projection<D>, 2>{{{w.shared.gate, gate}, {w.shared.up, up}}});

@@ -12,9 +12,9 @@
 
 namespace nihao {
 
-/// An observer of steps. What it cannot see it leaves out: the inputs of experts' way back (they never are together in one
-/// place), of the heads' own matrices of latent attention, and of gate and up where no norm stands before them (OLMo 2). For one
-/// sequence at a time, or several.
+/// An observer of steps, for one sequence at a time, or several. Matrices that the model does not multiply with have no entry: of
+/// latent attention's, W_uv,h where keys and values are made for every token (MlaMode::naive), and W_uk,h where it is merged with
+/// the queries' matrix.
 class ImportanceCollector {
  public:
   static constexpr bool active = true;
@@ -26,14 +26,17 @@ class ImportanceCollector {
     const auto layer = static_cast<std::size_t>(std::max(seen.layer, 0));
     Inputs& here = layers_[layer];
     const std::string_view name = seen.name;
-    if (name == "input_norm") add(here[attention], seen.values);
-    else if (name == "embed") embedded(0, seen.values);
-    else if (name == "hidden") embedded(layer + 1, seen.values);
+    if (name == "input_norm" || name == "attn_input") add(here[attention], seen.values);
     else if (name == "q_a_layernorm") add(here[queries], seen.values);
     else if (name == "kv_a_layernorm") add(here[keys], seen.values);
+    else if (name == "q_proj" || name == "q_b_proj") add_heads(here[head_queries], seen.values, config_.mla.nope);
+    else if (name == "attn_latents_concat") add_heads(here[head_latents], seen.values, config_.mla.kv_rank);
     else if (name == "attn_heads_concat") add(here[heads], seen.values);
-    else if (name == "post_attention_norm") add(here[feed_forward], seen.values), keep(seen.values);
-    else if (name == "router.experts") route(here, seen.values);
+    else if (name == "post_attention_norm" || name == "ffn_input")
+      add(here[feed_forward], seen.values), keep(token_, seen.values);
+    else if (name == "router.experts") keep(choices_, seen.values);
+    else if (name == "router.weights") route(here, seen.values);
+    else if (name == "experts.ffn_act") come_back(here, seen.values);
     else if (name == "ffn_act") add(here[gated], seen.values);
     else if (name == "shared.ffn_act") add(here[shared], seen.values);
     else if (name == "final_norm") add(final_, seen.values);
@@ -62,6 +65,8 @@ class ImportanceCollector {
       }
       NIHAO_CHECK(put(Role::q_b, i, in[queries]));
       NIHAO_CHECK(put(Role::kv_b, i, in[keys]));
+      NIHAO_CHECK(put(Role::k_b, i, in[head_queries]));
+      NIHAO_CHECK(put(Role::v_b, i, in[head_latents]));
       NIHAO_CHECK(put(Role::o, i, in[heads]));
       const bool experts = !in[expert_inputs].rows.empty();
       if (!experts)
@@ -69,6 +74,7 @@ class ImportanceCollector {
       NIHAO_CHECK(put(Role::down, i, in[gated]));
       for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_gate_up})
         NIHAO_CHECK(put(role, i, in[expert_inputs]));
+      NIHAO_CHECK(put(Role::expert_down, i, in[expert_gated]));
       if (experts)
         for (const Role role : {Role::shared_gate, Role::shared_up}) NIHAO_CHECK(put(role, i, ff));
       NIHAO_CHECK(put(Role::shared_down, i, in[shared]));
@@ -79,42 +85,80 @@ class ImportanceCollector {
 
  private:
   // The places of a layer whose values go into matrices.
-  enum Place : std::uint8_t { attention, queries, keys, heads, feed_forward, expert_inputs, gated, shared, places };
+  enum Place : std::uint8_t {
+    attention,
+    queries,
+    keys,
+    head_queries,
+    head_latents,
+    heads,
+    feed_forward,
+    expert_inputs,
+    expert_gated,
+    gated,
+    shared,
+    places
+  };
   using Inputs = std::array<ImportanceEntry, places>;
 
-  static void add(ImportanceEntry& to, MatrixView<const float> values, std::size_t matrix = 0, std::size_t matrices = 1) {
-    if (to.rows.empty()) to.rows.assign(matrices, 0.0f), to.sums.assign(matrices * values.cols(), 0.0f);
-    if (to.sums.size() != matrices * values.cols()) return;
-    float* const sums = to.sums.data() + matrix * values.cols();
-    for (std::size_t r = 0; r < values.rows(); ++r) {
-      const std::span<const float> row = values.row(r);
-      for (std::size_t i = 0; i < row.size(); ++i) sums[i] += row[i] * row[i];
-    }
-    to.rows[matrix] += static_cast<float>(values.rows());
-  }
-  // The residual stream is a layer's input where the family has no norm before it.
-  void embedded(std::size_t layer, MatrixView<const float> values) {
-    if (config_.architecture == "olmo2" && layer < layers_.size()) add(layers_[layer][attention], values);
-  }
-  void keep(MatrixView<const float> values) {
+  // A step's rows, for as long as a layer needs them.
+  struct Rows {
+    std::vector<float> values;
+    std::size_t cols = 0;
+    [[nodiscard]] MatrixView<const float> view() const noexcept { return {values.data(), values.size() / cols, cols}; }
+  };
+  void keep(Rows& rows, MatrixView<const float> values) const {
     if (config_.router.experts == 0) return;
-    kept_cols_ = values.cols();
-    kept_.clear();
-    for (std::size_t r = 0; r < values.rows(); ++r) kept_.insert(kept_.end(), values.row(r).begin(), values.row(r).end());
+    rows.cols = values.cols();
+    rows.values.clear();
+    for (std::size_t r = 0; r < values.rows(); ++r)
+      rows.values.insert(rows.values.end(), values.row(r).begin(), values.row(r).end());
   }
-  void route(Inputs& here, MatrixView<const float> choices) {
-    if (kept_cols_ == 0 || kept_.size() != choices.rows() * kept_cols_) return;
+
+  // The squares of x times `factor`.
+  static void add_row(float* sums, std::span<const float> x, float factor = 1) noexcept {
+    for (std::size_t i = 0; i < x.size(); ++i) sums[i] += factor * x[i] * (factor * x[i]);
+  }
+  static void add(ImportanceEntry& to, MatrixView<const float> values) {
+    if (to.rows.empty()) to.rows.assign(1, 0.0f), to.sums.assign(values.cols(), 0.0f);
+    for (std::size_t r = 0; r < values.rows(); ++r) add_row(to.sums.data(), values.row(r));
+    to.rows[0] += static_cast<float>(values.rows());
+  }
+  // The first `width` values of every head, a matrix each, which have all seen as many rows.
+  void add_heads(ImportanceEntry& to, MatrixView<const float> values, std::size_t width) const {
+    if (width == 0) return;
+    const std::size_t n = config_.heads, stride = values.cols() / n;
+    if (to.rows.empty()) to.rows.assign(1, 0.0f), to.sums.assign(n * width, 0.0f);
+    for (std::size_t r = 0; r < values.rows(); ++r)
+      for (std::size_t h = 0; h < n; ++h) add_row(&to.sums[h * width], values.row(r).subspan(h * stride, width));
+    to.rows[0] += static_cast<float>(values.rows());
+  }
+  void add_expert(ImportanceEntry& to, std::size_t expert, std::span<const float> x, float factor = 1) const {
+    if (to.rows.empty()) to.rows.assign(config_.router.experts, 0.0f), to.sums.assign(to.rows.size() * x.size(), 0.0f);
+    add_row(&to.sums[expert * x.size()], x, factor);
+    to.rows[expert] += 1;
+  }
+  // A token goes to the experts that were chosen for it: times their weights where those come first (Llama 4).
+  void route(Inputs& here, MatrixView<const float> weights) {
+    const bool weighed = config_.architecture == "llama4";
+    const MatrixView<const float> choices = choices_.view(), tokens = token_.view();
     for (std::size_t r = 0; r < choices.rows(); ++r)
-      for (const float expert : choices.row(r))
-        add(here[expert_inputs], {kept_.data() + r * kept_cols_, 1, kept_cols_}, static_cast<std::size_t>(expert),
-            config_.router.experts);
+      for (std::size_t j = 0; j < choices.cols(); ++j)
+        add_expert(here[expert_inputs], static_cast<std::size_t>(choices(r, j)), tokens.row(r), weighed ? weights(r, j) : 1);
+  }
+  // What an expert makes of it goes back through its down.
+  void come_back(Inputs& here, MatrixView<const float> gated_products) {
+    const MatrixView<const float> choices = choices_.view();
+    const std::size_t width = gated_products.cols() / choices.cols();
+    for (std::size_t r = 0; r < choices.rows(); ++r)
+      for (std::size_t j = 0; j < choices.cols(); ++j)
+        add_expert(here[expert_gated], static_cast<std::size_t>(choices(r, j)), gated_products.row(r).subspan(j * width, width));
   }
 
   const Config& config_;
   std::vector<Inputs> layers_;
   ImportanceEntry final_;
-  std::vector<float> kept_;  // what the layer's feed-forward has read
-  std::size_t kept_cols_ = 0;
+  Rows token_, choices_;  // what the layer's feed-forward reads, and each token's experts
 };
 
 struct CollectOptions {

@@ -17,7 +17,7 @@ namespace nihao {
 struct ImportanceEntry {
   std::string tensor;       ///< GGUF's name, with ".weight"
   std::vector<float> sums;  ///< [matrices, cols]: of the squares; one matrix, or one for each expert
-  std::vector<float> rows;  ///< [matrices]: how many were summed
+  std::vector<float> rows;  ///< [matrices]: how many were summed; or one number for all
 };
 
 class ImportanceMatrix {
@@ -47,27 +47,28 @@ class ImportanceMatrix {
   [[nodiscard]] Expected<std::vector<float>> weights(std::string_view tensor, std::size_t matrices, std::size_t cols) const {
     const ImportanceEntry* const entry = find(tensor);
     if (entry == nullptr) return std::vector<float>{};
-    if (entry->sums.size() != entry->rows.size() * cols || (entry->rows.size() != matrices && entry->rows.size() != 1))
+    const std::size_t sums = entry->sums.size(), counts = entry->rows.size();
+    if ((sums != cols && sums != matrices * cols) || (counts != 1 && counts * cols != sums))
       return Error{ErrorCode::mismatch,
-                   concat("the importance matrix has ", entry->rows.size(), " x ", entry->sums.size() / entry->rows.size(),
-                          " columns for it, and it has ", matrices, " x ", cols),
+                   concat("the importance matrix has ", counts, " x ", sums / counts, " columns for it, and it has ", matrices,
+                          " x ", cols),
                    concat("tensor ", tensor)};
     std::vector<float> result(matrices * cols, 1.0f);
     for (std::size_t m = 0; m < matrices; ++m) {
-      const std::size_t from = entry->rows.size() == 1 ? 0 : m;
-      if (!(entry->rows[from] > 0)) continue;
-      const float* const sums = entry->sums.data() + from * cols;
+      const std::size_t from = sums == cols ? 0 : m;
+      if (!(entry->rows[counts == 1 ? 0 : from] > 0)) continue;
+      const float* const squares = entry->sums.data() + from * cols;
       double mean = 0;
-      for (std::size_t i = 0; i < cols; ++i) mean += static_cast<double>(sums[i]) / static_cast<double>(cols);
+      for (std::size_t i = 0; i < cols; ++i) mean += static_cast<double>(squares[i]) / static_cast<double>(cols);
       if (!(mean > 0)) continue;
       for (std::size_t i = 0; i < cols; ++i)
-        result[m * cols + i] = static_cast<float>(std::max(static_cast<double>(sums[i]) / mean, 1e-3));
+        result[m * cols + i] = static_cast<float>(std::max(static_cast<double>(squares[i]) / mean, 1e-3));
     }
     return result;
   }
 
-  /// Writes a GGUF file of general.type "imatrix": two tensors an entry, NAME.in_sum2 [matrices, cols] and NAME.counts
-  /// [matrices, 1]. Errors: io, invalid_argument.
+  /// Writes a GGUF file of general.type "imatrix": two tensors an entry, NAME.in_sum2 [counts, sums / counts] and NAME.counts
+  /// [counts, 1]. Errors: io, invalid_argument.
   [[nodiscard]] Expected<void> write(const std::string& path) const {
     GgufWriter writer;
     writer.add("general.type", "imatrix");

@@ -320,6 +320,9 @@ struct Ops<Cpu> {
       }
       linear_or_reordered<Q>(cpu, scratch, std::span(calls).first(n));
       gated<F>(cpu, gate, up, limit);
+      if (buffers.kept.rows() > 0)
+        for (std::size_t i = 0; i < ends[n]; ++i)
+          std::copy_n(gate.row(i).data(), gate.cols(), buffers.kept.row(slot(i) / each).data() + slot(i) % each * gate.cols());
       for (std::size_t i = 0; i < n; ++i) {
         down[i] = {&run[i]->down, rows_of(y, i), run[i]->down_bias};
         calls[i] = {rows_of(gate, i), std::span(&down[i], 1)};
