@@ -17,19 +17,20 @@ namespace nihao {
   return visit_format(id, []<class F>(F) { return Quantizable<F>; });
 }
 
-/// How much an error of each value of a block matters where nothing is known of what it is multiplied with: the block's root mean
-/// square plus the value's size. Large weights are large because they work; with equal weights their codes are cut off more often
-/// than a model likes (docs/quantize.md has the perplexities).
-inline void usual_weights(std::span<const float> x, std::span<float> w) noexcept {
+/// How much an error of each value of a block matters: the importance of what it is multiplied with (1 where that is not known)
+/// times the block's root mean square plus the value's size. Large weights are large because they work. Without the second factor
+/// their codes are cut off more often than a model likes, and a few important columns choose the scale for all (docs/quantize.md
+/// has the perplexities).
+inline void error_weights(std::span<const float> x, std::span<const float> importance, std::span<float> w) noexcept {
   float squares = 0;
   for (const float v : x) squares += v * v;
   const float rms = std::sqrt(squares / static_cast<float>(x.size()));
-  for (std::size_t i = 0; i < x.size(); ++i) w[i] = rms + std::abs(x[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) w[i] = (importance.empty() ? 1 : importance[i]) * (rms + std::abs(x[i]));
 }
 
-/// The blocks of a row. `values` are whole blocks, all finite, none beyond 65504; `importance` is empty (then usual_weights are
-/// taken), or has a weight >= 0 for each value: how much an error of it matters, up to a factor (the mean square of what it is
-/// multiplied by); `out` has room for exactly the blocks. The format is one that can_quantize says yes to.
+/// The blocks of a row. `values` are whole blocks, all finite, none beyond 65504; `importance` is empty, or has for each value
+/// the mean square of what it is multiplied by, up to a factor; `out` has room for exactly the blocks. The format is one that
+/// can_quantize says yes to.
 inline void quantize_row(FormatId id, std::span<const float> values, std::span<const float> importance,
                          std::span<std::byte> out) noexcept {
   NIHAO_ASSERT(can_quantize(id) && out.size() == row_bytes(id, values.size()));
@@ -37,12 +38,12 @@ inline void quantize_row(FormatId id, std::span<const float> values, std::span<c
   visit_format(id, [&]<class F>(F) {
     if constexpr (Quantizable<F>) {
       constexpr std::size_t n = F::block_size;
-      std::array<float, n> usual{};
+      std::array<float, n> w{};
       auto* block = reinterpret_cast<typename F::Block*>(out.data());
       for (std::size_t i = 0; i < values.size(); i += n, ++block) {
-        if (importance.empty() && n > 1) usual_weights(values.subspan(i, n), usual);
-        const float* const w = importance.empty() ? usual.data() : importance.data() + i;
-        Quantizer<F>::encode(std::span<const float, n>(values.data() + i, n), std::span<const float, n>(w, n), *block);
+        const std::span<const float> of_block = importance.empty() ? importance : importance.subspan(i, n);
+        if (n > 1) error_weights(values.subspan(i, n), of_block, w);
+        Quantizer<F>::encode(std::span<const float, n>(values.data() + i, n), w, *block);
       }
     }
   });
