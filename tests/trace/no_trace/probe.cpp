@@ -15,12 +15,16 @@ struct Ops<Elsewhere> {
   };
   struct Scratch {};
   using Job = LinearJob<Weight>;
+  using Call = LinearCall<Weight>;
+  static constexpr std::size_t most_calls = 16;
   using Out = MatrixView<float>;
   using In = MatrixView<const float>;
 
   static void embed(const Elsewhere&, const Weight&, std::span<const std::int32_t>, float, Out) noexcept;
   template <class Q>
   static void linear(const Elsewhere&, const Scratch&, In, std::span<const Job>, InputPrecision = InputPrecision::usual) noexcept;
+  template <class Q>
+  static void linear(const Elsewhere&, const Scratch&, std::span<const Call>, InputPrecision = InputPrecision::usual) noexcept;
   static void rms_norm(const Elsewhere&, In, std::span<const float>, float, Out) noexcept;
   static void rms_norm_heads(const Elsewhere&, Out, std::span<const float>, float) noexcept;
   static void layer_norm(const Elsewhere&, In, std::span<const float>, std::span<const float>, float, Out) noexcept;
