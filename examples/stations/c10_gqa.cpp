@@ -3,6 +3,8 @@
 // Read: layers/attention.hpp (GQA), kernels/kv_view.hpp, cache/kv_cache.hpp.
 #include "station.hpp"
 
+#include <nihao/kernels/attention.hpp>
+
 #include <algorithm>
 #include <cmath>
 

@@ -218,7 +218,7 @@ TEST_CASE("logits gives the likeliest tokens, and writes all of them to a file")
   CHECK(values[json["top"][0]["id"].get<std::size_t>()] == json["top"][0]["logit"].get<float>());
 
   std::string ids;
-  for (const Json& id : json["ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
+  for (const Json& id : json["ids"]) ids += concat(ids.empty() ? "" : ",", id.dump());
   CHECK(json_of({"logits", "--model", model(), "--top", "3", "--ids", ids}) == json);
   // Every position; the last is the same to the bit, however the prompt is cut.
   REQUIRE(
