@@ -113,9 +113,10 @@ TEST_CASE("a context of no positions is refused") {
 
 TEST_CASE("keys that would change what a model computes are refused, where they ask for what is not done") {
   if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
-  for (const char* name : {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping", "expert_shared_count",
-                           "leading_dense_block_count", "interleave_moe_layer_step", "nextn_predict_layers", "swiglu_clamp_exp",
-                           "attention.temperature_scale", "attention.kv_lora_rank", "rope.scaling.yarn_log_multiplier"}) {
+  for (const char* name :
+       {"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping", "expert_shared_count",
+        "leading_dense_block_count", "interleave_moe_layer_step", "nextn_predict_layers", "swiglu_clamp_exp",
+        "rope.dimension_sections", "attention.temperature_scale", "attention.kv_lora_rank", "rope.scaling.yarn_log_multiplier"}) {
     accepted(concat("llama.", name), 0.0f);
     refused(concat("llama.", name), 8.0f, ErrorCode::unsupported, "it is 8, which the llama family here does not do");
   }

@@ -97,8 +97,6 @@ void as_llama4(Json& config) {
 }  // namespace
 
 TEST_CASE("every golden checkpoint as a GGUF file computes its reference's logits, where GGUF has keys for what it says") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
   // What such a file cannot say: the other test has these with what it can.
   const std::pair<std::string, std::string> refused[] = {{"gemma2", "scores are scaled by"},
                                                          {"gemma3_text", "scores are scaled by"},
@@ -107,10 +105,11 @@ TEST_CASE("every golden checkpoint as a GGUF file computes its reference's logit
                                                          {"llama4_text_llama3rope", "chunks are of 8"},
                                                          {"gpt_oss", "swiglu_limit: it is 1.5"}};
   const TempFolder folder;
-  for (const std::string name : golden_cases) {
+  for (const GoldenCase& one : golden_cases()) {
+    const std::string& name = one.name;
     CAPTURE(name);
-    const Safetensors file = require(Safetensors::open((*models / name).string()));
-    auto model = model_of(file, (*models / name).string());
+    const Safetensors file = require(Safetensors::open(one.folder.string()));
+    auto model = model_of(file, one.folder.string());
     const auto why = std::find_if(std::begin(refused), std::end(refused), [&](const auto& r) { return r.first == name; });
     REQUIRE_MESSAGE(model.has_value() == (why == std::end(refused)), (model ? "" : model.error().message()));
     if (!model) {
@@ -119,7 +118,7 @@ TEST_CASE("every golden checkpoint as a GGUF file computes its reference's logit
       continue;
     }
     write(*std::move(model), folder.path("m"));
-    computes_golden(folder.path("m"), *models / name, name);
+    computes_golden(folder.path("m"), one.folder, name);
   }
 }
 

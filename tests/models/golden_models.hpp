@@ -18,19 +18,37 @@
 
 namespace nihao::test {
 
-inline constexpr const char* golden_cases[] = {"llama_gqa",      "llama_rope_llama3",
-                                               "llama_tied_mqa", "qwen2",
-                                               "qwen2_yarn",     "gemma3_text",
-                                               "mistral_swa",    "olmo2",
-                                               "qwen3",          "qwen3_moe",
-                                               "gemma2",         "phi3",
-                                               "phi3_longrope",  "phi3_partial_longrope",
-                                               "granite",        "cohere2",
-                                               "mixtral",        "phimoe",
-                                               "dbrx",           "deepseek_v2_lite",
-                                               "deepseek_v2",    "deepseek_v3",
-                                               "llama4_text",    "llama4_text_llama3rope",
-                                               "gpt_oss"};
+/// A golden checkpoint.
+struct GoldenCase {
+  std::string name;
+  std::filesystem::path folder;
+};
+
+/// Those of the repository, every folder of tests/models/golden, and those of the large test data: the test says so if that is
+/// not there.
+inline std::vector<GoldenCase> golden_cases() {
+  constexpr const char* shared[] = {"llama_gqa",      "llama_rope_llama3",
+                                    "llama_tied_mqa", "qwen2",
+                                    "qwen2_yarn",     "gemma3_text",
+                                    "mistral_swa",    "olmo2",
+                                    "qwen3",          "qwen3_moe",
+                                    "gemma2",         "phi3",
+                                    "phi3_longrope",  "phi3_partial_longrope",
+                                    "granite",        "cohere2",
+                                    "mixtral",        "phimoe",
+                                    "dbrx",           "deepseek_v2_lite",
+                                    "deepseek_v2",    "deepseek_v3",
+                                    "llama4_text",    "llama4_text_llama3rope",
+                                    "gpt_oss"};
+  std::vector<GoldenCase> cases;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(source_dir) / "tests/models/golden"))
+    cases.push_back({entry.path().filename().string(), entry.path()});
+  std::sort(cases.begin(), cases.end(), [](const GoldenCase& a, const GoldenCase& b) { return a.name < b.name; });
+  if (const auto models = data("golden/models"))
+    for (const char* name : shared) cases.push_back({name, *models / name});
+  else std::printf("SKIPPED: golden/models\n");
+  return cases;
+}
 
 /// The ways that a golden case can be computed.
 inline std::vector<MlaMode> mla_modes(const std::string& name) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the table of docs/models.md: the largest difference between the logits of `nihao logits --exact --all` and float64 results.
 
-Usage: golden_table.py NIHAO GOLDEN_FOLDER [case...]. For every case both prompts are run from the Hugging Face folder, in each way of
-latent attention where there is one, and from a GGUF file that `nihao quantize --to F32` makes of it, unless GGUF has no key for what the
+Usage: golden_table.py NIHAO FOLDER... Of every folder that is a case of a text model both prompts are run from the Hugging Face folder, in
+each way of latent attention where there is one, and from a GGUF file that `nihao quantize --to F32` makes of it, unless GGUF has no key for what the
 folder says; and in the fast mode at once on one thread and three tokens at a time on two, which must give the same bits (in a batch with
 others: invariance_test.cpp). Leaves with 1 if bits differ, or a logit by more than 1e-4, the tolerance that the reference data states for f32."""
 
@@ -49,31 +49,31 @@ def worst(nihao, model, golden, folder, *more):
 
 
 def main():
-    nihao, root, *cases = sys.argv[1:]
-    root = pathlib.Path(root)
-    # Text models: adapters and draft heads have no config of their own, vision models no logits by this name.
-    cases = cases or sorted(p.parent.name for p in root.glob("*/golden.safetensors") if (p.parent / "config.json").exists())
+    nihao, *folders = sys.argv[1:]
     failed = False
     print("| case | safetensors | GGUF | bits |\n|---|---|---|---|")
-    for case in cases:
-        golden = tensors(root / case / "golden.safetensors")
-        if "long.logits" not in golden or not (root / case / "model.safetensors").exists():
+    for case in sorted(map(pathlib.Path, folders), key=lambda folder: folder.name):
+        # Adapters and draft heads have no config of their own, vision models no logits by this name.
+        if not all((case / file).exists() for file in ("config.json", "model.safetensors", "golden.safetensors")):
+            continue
+        golden = tensors(case / "golden.safetensors")
+        if "long.logits" not in golden:
             continue
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            modes = ["naive", "absorbed", "merged"] if case.startswith("deepseek") else ["absorbed"]
-            values = [worst(nihao, root / case, golden, folder, "--mla", mode) for mode in modes]
+            modes = ["naive", "absorbed", "merged"] if case.name.startswith("deepseek") else ["absorbed"]
+            values = [worst(nihao, case, golden, folder, "--mla", mode) for mode in modes]
             gguf = folder / "model.gguf"
-            made = subprocess.run([nihao, "quantize", "--to", "F32", root / case, gguf], capture_output=True, text=True)
+            made = subprocess.run([nihao, "quantize", "--to", "F32", case, gguf], capture_output=True, text=True)
             in_gguf = worst(nihao, gguf, golden, folder) if made.returncode == 0 else None
             ids = golden["long.input_ids"]
-            equal = (logits(nihao, root / case, ids, folder, "--threads", "1") ==
-                     logits(nihao, root / case, ids, folder, "--threads", "2", "--chunk", "3"))
+            equal = (logits(nihao, case, ids, folder, "--threads", "1") ==
+                     logits(nihao, case, ids, folder, "--threads", "2", "--chunk", "3"))
         has_no_key = "has no key" in made.stderr
         failed = failed or not equal or max(values) > TOLERANCE or (in_gguf is None and not has_no_key) or (in_gguf or 0) > TOLERANCE
         shown = ", ".join(f"{v:.1e}" + (f" {mode}" if len(modes) > 1 else "") for v, mode in zip(values, modes))
         gguf = f"{in_gguf:.1e}" if in_gguf is not None else "has no key" if has_no_key else "cannot be made"
-        print(f"| {case} | {shown} | {gguf} | {'equal' if equal else 'differ'} |")
+        print(f"| {case.name} | {shown} | {gguf} | {'equal' if equal else 'differ'} |")
     return 1 if failed else 0
 
 

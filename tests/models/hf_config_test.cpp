@@ -127,10 +127,32 @@ TEST_CASE("each family's rule says which layers slide, and how far") {
   CHECK(windows(with(with(moe, "sliding_window", "32"), "use_sliding_window", "true")) == Windows{32, 32, 32});
   CHECK(windows(with(with(moe, "sliding_window", "null"), "use_sliding_window", "true")) == Windows{0, 0, 0});
   CHECK(windows(with(moe, "sliding_window", "32")) == Windows{0, 0, 0});
+  const Json smollm = with(with(family("smollm3"), "sliding_window", "8"), "no_rope_layer_interval", "2");
+  CHECK(windows(smollm) == Windows{0, 0, 0});
+  CHECK(windows(with(smollm, "use_sliding_window", "true")) == Windows{0, 8, 0});  // the layer without rope
+  CHECK(config(smollm).layers[1].rope == no_rope);
+  CHECK(config(smollm).layers[2].rope == 0);
 
   CHECK(windows(with(with(gemma(), "sliding_window", "8"), "sliding_window_pattern", "3")) == Windows{8, 8, 0, 8, 8, 0, 8, 8});
   CHECK(windows(with(with(gemma(), "num_hidden_layers", "2"), "layer_types", R"(["full_attention", "sliding_attention"])")) ==
         Windows{0, 4096});
+}
+
+TEST_CASE("a file that leaves out how it turns, or its biases, means its family's default") {
+  const auto without_theta = [](const std::string& name) {
+    Json json = family(name);
+    json.erase("rope_theta");
+    return config(json);
+  };
+  CHECK(without_theta("llama").ropes[0].base == 1e4);
+  CHECK(without_theta("smollm3").ropes[0].base == 2e6);
+  CHECK(without_theta("glm4").rotated == 64);
+  CHECK(config(with(family("glm4"), "partial_rotary_factor", "0.25")).rotated == 32);
+  CHECK(config(with(family("glm4"), "rope_parameters", R"({"rope_type": "default", "rope_theta": 500000.0,
+      "partial_rotary_factor": 0.75})"))
+            .rotated == 96);
+  CHECK(config(family("glm4")).qkv_bias);
+  CHECK_FALSE(config(family("glm4")).o_bias);
 }
 
 TEST_CASE("both forms of rotary scaling are read alike") {
@@ -201,6 +223,8 @@ TEST_CASE("what would change the result and is not known is refused by its path"
     refused(with(llama(), key, "8"), unsupported, key);
   refused(with(llama(), "use_bidirectional_attention", "true"), unsupported, "use_bidirectional_attention");
   refused(with(family("qwen2"), "mlp_bias", "true"), unsupported, "mlp_bias");
+  refused(with(llama(), "no_rope_layers", "[1, 1, 0]"), unsupported, "no_rope_layers");
+  refused(with(family("smollm3"), "no_rope_layers", "[1, 0]"), mismatch, "no_rope_layers");
   const Config biased = config(with(with(llama(), "attention_bias", "true"), "mlp_bias", "true"));
   CHECK(biased.qkv_bias);
   CHECK(biased.o_bias);

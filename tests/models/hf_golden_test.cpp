@@ -85,14 +85,13 @@ bool is_station(const std::string& name, const std::string& prompt) {
 }  // namespace
 
 TEST_CASE("every golden checkpoint computes its reference's logits, states and activations, from either form of its config") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  for (const std::string name : golden_cases) {
+  for (const GoldenCase& one : golden_cases()) {
+    const std::string& name = one.name;
     CAPTURE(name);
-    const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
+    const auto golden = require(Safetensors::open((one.folder / "golden.safetensors").string()));
     for (const std::string config : {"config.json", "config_v5.json"}) {
       CAPTURE(config);
-      const CheckpointFolder folder(*models / name, config);
+      const CheckpointFolder folder(one.folder, config);
       for (const MlaMode mla : mla_modes(name)) {
         CAPTURE(static_cast<int>(mla));
         const AnyModel model = require(load_hf(folder.path(), {.cpu = {.threads = 2, .exact = true}, .mla = mla}));
@@ -128,16 +127,15 @@ TEST_CASE("every golden checkpoint computes its reference's logits, states and a
 }
 
 TEST_CASE("the fast mode stays close to the reference for float weights, with keys and values in any type") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  for (const std::string name : golden_cases) {
+  for (const GoldenCase& one : golden_cases()) {
+    const std::string& name = one.name;
     CAPTURE(name);
-    const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
+    const auto golden = require(Safetensors::open((one.folder / "golden.safetensors").string()));
     const auto ids = token_ids(golden, "long.input_ids");
     const auto golden_logits = *golden.values<float>("long.logits");
-    const AnyModel exact = require(load_hf((*models / name).string(), {.cpu = {.threads = 1, .exact = true}}));
+    const AnyModel exact = require(load_hf(one.folder.string(), {.cpu = {.threads = 1, .exact = true}}));
     const std::vector<float> usual = chosen_experts(exact, KvType::f32, ids).experts;
-    const AnyModel model = require(load_hf((*models / name).string(), {.cpu = {.threads = 1}}));
+    const AnyModel model = require(load_hf(one.folder.string(), {.cpu = {.threads = 1}}));
     // What is left is the rounding of keys and values. Observed: 7e-6, 0.008, 0.04, 0.16 (of logits whose spread is 2), and 0.23
     // in q8_0 where one latent is all keys and values.
     const struct {
@@ -163,12 +161,11 @@ TEST_CASE("the fast mode stays close to the reference for float weights, with ke
 }
 
 TEST_CASE("observing a step changes no bit of its logits") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  for (const std::string name : golden_cases) {
-    const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
+  for (const GoldenCase& one : golden_cases()) {
+    const std::string& name = one.name;
+    const auto golden = require(Safetensors::open((one.folder / "golden.safetensors").string()));
     const auto ids = token_ids(golden, "long.input_ids");
-    const AnyModel model = require(load_hf((*models / name).string()));
+    const AnyModel model = require(load_hf(one.folder.string()));
     const auto plain = require(model.context({.positions = ids.size() + 12})),
                observed = require(model.context({.positions = ids.size() + 12}));
     Recorder recorder;

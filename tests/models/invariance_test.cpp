@@ -82,10 +82,8 @@ void check_invariance(const std::string& name, const Load& load, std::size_t len
 
 TEST_CASE(
     "a sequence has the same bits alone, in a batch of five, in any chunks, on one and two threads and every set: families") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  for (const std::string name : golden_cases)
-    check_invariance(name, [&](const LoadOptions& options) { return load_hf((*models / name).string(), options); }, 80);
+  for (const GoldenCase& one : golden_cases())
+    check_invariance(one.name, [&](const LoadOptions& options) { return load_hf(one.folder.string(), options); }, 80);
 }
 
 TEST_CASE(

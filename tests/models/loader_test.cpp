@@ -3,6 +3,7 @@
 #include "nihao/files/safetensors_writer.hpp"
 #include "nihao/models/llama.hpp"
 #include "nihao/models/load_hf.hpp"
+#include "nihao/models/olmo2.hpp"
 
 #include <map>
 
@@ -172,6 +173,13 @@ TEST_CASE("a static size that the file contradicts is an error that names the fi
   CHECK(error(std::type_identity<Llama<Sizes{.d_model = 8, .heads = 3, .vocab = 11}>>{}) ==
         "heads is 2 in the file and 3 in the model's type");
   CHECK(error(std::type_identity<Llama<Sizes{.vocab = 11}>>{}) == "vocab is 10 in the file and 11 in the model's type");
+}
+
+TEST_CASE("a type with weights that files of the architecture have no name for is an error that says so") {
+  const auto result = load_hf<Olmo2<Sizes{}, Quant<F32>>>(Checkpoint().write());  // norms after, where Llama has them before
+  REQUIRE(!result);
+  CHECK(result.error().code == ErrorCode::missing);
+  CHECK(result.error().what == "the model's type has a weight that files of llama have no name for (layers/names.hpp)");
 }
 
 TEST_CASE("a format that the model's type does not admit is an error that names the tensor") {

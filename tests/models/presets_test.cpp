@@ -42,12 +42,11 @@ TEST_CASE("latents keep 70,272 bytes of a token of DeepSeek-V3 in bf16, not the 
 }
 
 TEST_CASE("what a shape says is what a loaded model has: parameters, and the bytes of its cache") {
-  const auto models = data("golden/models");
-  if (!models) NIHAO_SKIP("golden/models");
-  for (const std::string name : golden_cases) {
+  for (const GoldenCase& one : golden_cases()) {
+    const std::string& name = one.name;
     CAPTURE(name);
     for (const MlaMode mla : mla_modes(name)) {
-      const AnyModel model = require(load_hf((*models / name).string(), {.mla = mla}));
+      const AnyModel model = require(load_hf(one.folder.string(), {.mla = mla}));
       const Config& c = model.config();
       const auto context = require(model.context({.positions = 64}));
       std::uint64_t bytes = 0;

@@ -1,5 +1,6 @@
 // Every case of the shared tokenizer data: ids by the vendors' definition, text and pieces.
 #include <nihao/files/gguf.hpp>
+#include <nihao/files/gguf_writer.hpp>
 #include <nihao/text/nfc.hpp>
 #include <nihao/text/stream_decoder.hpp>
 #include <nihao/text/tokenizer.hpp>
@@ -101,6 +102,28 @@ void check_reference(const std::string& name, std::size_t without_nfc) {
 
 TEST_CASE("gpt-2: every case has the vendor's ids, text and pieces") {
   check_cases("gpt-2", test::data("text/vocabs/ggml-vocab-gpt-2.gguf"), 449);
+}
+TEST_CASE("GLM-4 and SmolLM3 cut text as Llama 3 does, and put no BOS before it") {
+  const auto path = test::data("text/vocabs/ggml-vocab-llama-bpe.gguf");
+  if (!path) NIHAO_SKIP("text/vocabs/ggml-vocab-llama-bpe.gguf");
+  const auto file = Gguf::open(path->string());
+  REQUIRE(file.has_value());
+  const auto ids_of = [&](std::string_view pre) {
+    GgufWriter writer;
+    for (const GgufEntry& entry : file->metadata())
+      if (entry.key != "tokenizer.ggml.pre" && entry.key != "tokenizer.ggml.add_bos_token") writer.add(entry);
+    writer.add("tokenizer.ggml.pre", pre);
+    const std::vector<std::byte> bytes = writer.bytes();
+    const auto changed = Gguf::from_bytes(bytes);
+    REQUIRE_MESSAGE(changed.has_value(), changed.error().message());
+    const auto tokenizer = Tokenizer::from_gguf(*changed);
+    REQUIRE_MESSAGE(tokenizer.has_value(), tokenizer.error().message());
+    return *tokenizer->encode("I'LL count 1234567\n\n  llamas, \u4F60\u597D!", {.add_special = true});
+  };
+  auto expected = ids_of("llama-bpe");
+  expected.erase(expected.begin());
+  CHECK(ids_of("glm4") == expected);
+  CHECK(ids_of("smaug-bpe") == expected);
 }
 TEST_CASE("Llama 3: every case has the vendor's ids, text and pieces") {
   check_cases("llama-bpe", test::data("text/vocabs/ggml-vocab-llama-bpe.gguf"), 536);

@@ -53,12 +53,10 @@ enum class Role : std::uint8_t {
 
 enum class NameStyle : std::uint8_t { gguf, hugging_face };
 
-/// Whose names: the file's kind, its architecture, and whether the family normalises what its layers return (Hugging Face calls
-/// the norm before the feed-forward by another name then).
+/// Whose names: the file's kind and its architecture.
 struct Naming {
   NameStyle style;
   std::string_view architecture;
-  bool norms_after;
 };
 
 namespace detail {
@@ -66,13 +64,15 @@ namespace detail {
 /// A name that one architecture has, or all others.
 struct RoleName {
   Role role;
-  std::string_view architecture, name;  ///< "": of all that no other line speaks of
+  std::string_view architecture;  ///< "": of all that no other line speaks of
+  std::string_view name;          ///< "": it has no such tensor, and another role has the others' name
 };
 
 inline constexpr RoleName gguf_names[] = {
     {Role::ffn_norm, "gpt-oss", "post_attention_norm"},
     {Role::ffn_norm, "dbrx", "attn_output_norm"},
     {Role::gate_up, "phi3", "ffn_up"},
+    {Role::gate_up, "glm4", "ffn_up"},
     {Role::embedding, "", "token_embd"},
     {Role::final_norm, "", "output_norm"},
     {Role::head, "", "output"},
@@ -142,11 +142,20 @@ inline constexpr RoleName hugging_face_names[] = {
     {Role::router, "gpt_oss", "mlp.router"},
     {Role::expert_gate_up, "gpt_oss", "mlp.experts.gate_up_proj"},
     {Role::expert_down, "gpt_oss", "mlp.experts.down_proj"},
+    // "post_attention_layernorm" stands where the name says in some families, in the others before the feed-forward.
+    {Role::attn_post_norm, "gemma2", "post_attention_layernorm"},
+    {Role::ffn_norm, "gemma2", "pre_feedforward_layernorm"},
+    {Role::attn_post_norm, "gemma3_text", "post_attention_layernorm"},
+    {Role::ffn_norm, "gemma3_text", "pre_feedforward_layernorm"},
+    {Role::attn_post_norm, "glm4", "post_self_attn_layernorm"},
+    {Role::ffn_post_norm, "glm4", "post_mlp_layernorm"},
+    {Role::attn_norm, "olmo2", ""},
+    {Role::attn_post_norm, "olmo2", "post_attention_layernorm"},
+    {Role::ffn_norm, "olmo2", ""},
     {Role::embedding, "", "model.embed_tokens"},
     {Role::final_norm, "", "model.norm"},
     {Role::head, "", "lm_head"},
     {Role::attn_norm, "", "input_layernorm"},
-    {Role::attn_post_norm, "", "post_attention_layernorm"},
     {Role::ffn_norm, "", "post_attention_layernorm"},
     {Role::ffn_post_norm, "", "post_feedforward_layernorm"},
     {Role::q, "", "self_attn.q_proj"},
@@ -191,9 +200,8 @@ template <std::size_t N>
 /// such tensor.
 [[nodiscard]] inline std::string tensor_name(const Naming& naming, Role role, std::size_t layer) {
   const bool gguf = naming.style == NameStyle::gguf;
-  std::string_view name = gguf ? detail::role_name(detail::gguf_names, role, naming.architecture)
-                               : detail::role_name(detail::hugging_face_names, role, naming.architecture);
-  if (!gguf && role == Role::ffn_norm && naming.norms_after) name = "pre_feedforward_layernorm";
+  const std::string_view name = gguf ? detail::role_name(detail::gguf_names, role, naming.architecture)
+                                     : detail::role_name(detail::hugging_face_names, role, naming.architecture);
   if (name.empty() || role <= Role::head) return std::string(name);
   if (gguf) return concat("blk.", layer, ".", name);
   return concat(naming.architecture == "dbrx" ? "transformer.blocks." : "model.layers.", layer, ".", name);

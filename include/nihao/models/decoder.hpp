@@ -51,8 +51,7 @@ class Decoder<S, Layers<B, Others...>, Q, D> {
     NIHAO_CHECK(agrees(config));
     Decoder model(std::move(config), std::move(source), device);
     const Config& c = model.config_;
-    Loader<D> loader(model.source_, model.device_, model.arena_, hooks, c.architecture, B::Placement::after, &admits<Q>,
-                     AdmitsByRole<Q>);
+    Loader<D> loader(model.source_, model.device_, model.arena_, hooks, c.architecture, &admits<Q>, AdmitsByRole<Q>);
     NIHAO_TRY(model.final_norm_, loader.norm(Role::final_norm, 0, c));
     if (loader.has(Role::head)) {
       NIHAO_TRY(model.embedding_, loader.table(Role::embedding, c.vocab, c.d_model));

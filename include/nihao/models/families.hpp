@@ -1,4 +1,5 @@
-// The table of families: which architecture name of a file is which model type.
+// The table of families: which architecture name of a file is which model type. In groups, each of which nihao::compiled compiles
+// as a unit.
 #pragma once
 
 #include "cohere2.hpp"
@@ -6,6 +7,7 @@
 #include "deepseek.hpp"
 #include "gemma2.hpp"
 #include "gemma3.hpp"
+#include "glm4.hpp"
 #include "gpt_oss.hpp"
 #include "granite.hpp"
 #include "llama.hpp"
@@ -15,40 +17,74 @@
 #include "phi3.hpp"
 #include "qwen2.hpp"
 #include "qwen3.hpp"
+#include "smollm3.hpp"
 
 #include <string_view>
 #include <type_traits>
 
 namespace nihao {
 
-/// `f(std::type_identity<Llama<>>{})` for the family of a config: by its architecture, named as in GGUF's general.architecture or
-/// in Hugging Face's model_type. False if there is no such family.
-template <class D, class F>
-bool visit_family(const Config& config, F&& f) {
-  constexpr Sizes any{};
-  using Q = Quant<Any>;
-  const auto is = [&](auto... names) { return ((config.architecture == names) || ...); };
-  // Mixtral's GGUF files are of the architecture "llama".
-  if (is("mixtral") || (is("llama") && config.router.experts > 0)) return f(std::type_identity<Mixtral<any, Q, D>>{}), true;
-  if (is("llama", "mistral", "qwen2", "phi3", "granite")) return f(std::type_identity<Llama<any, Q, D>>{}), true;
-  if (is("qwen3")) return f(std::type_identity<Qwen3<any, Q, D>>{}), true;
-  if (is("qwen3_moe", "qwen3moe")) return f(std::type_identity<Qwen3Moe<any, Q, D>>{}), true;
-  if (is("gemma2")) return f(std::type_identity<Gemma2<any, Q, D>>{}), true;
-  if (is("gemma3", "gemma3_text")) return f(std::type_identity<Gemma3<any, Q, D>>{}), true;
-  if (is("olmo2")) return f(std::type_identity<Olmo2<any, Q, D>>{}), true;
-  if (is("cohere2")) return f(std::type_identity<Cohere2<any, Q, D>>{}), true;
-  if (is("phimoe")) return f(std::type_identity<PhiMoe<any, Q, D>>{}), true;
-  if (is("dbrx")) return f(std::type_identity<Dbrx<any, Q, D>>{}), true;
-  if (is("deepseek_v3") || (is("deepseek2") && config.router.sigmoid))
-    return f(std::type_identity<DeepSeekV3<any, Q, D>>{}), true;
-  if (is("deepseek_v2", "deepseek2")) return f(std::type_identity<DeepSeekV2<any, Q, D>>{}), true;
-  if (is("llama4", "llama4_text")) return f(std::type_identity<Llama4<any, Q, D>>{}), true;
-  if (is("gpt-oss", "gpt_oss")) return f(std::type_identity<GptOss<any, Q, D>>{}), true;
-  return false;
-}
+namespace detail {
+template <template <Sizes, class, class> class Family, class D>
+inline constexpr std::type_identity<Family<Sizes{}, Quant<Any>, D>> family_type{};
 
-inline constexpr std::string_view family_names =
-    "llama, mistral, qwen2, qwen3, qwen3_moe, gemma2, gemma3, phi3, phimoe, olmo2, granite, cohere2, mixtral, dbrx, deepseek_v2, "
-    "deepseek_v3, llama4, gpt_oss";
+/// Whether an architecture is of a family: named as in GGUF's general.architecture, or as in Hugging Face's model_type.
+[[nodiscard]] constexpr bool is_any_of(std::string_view architecture, auto... names) noexcept {
+  return ((architecture == names) || ...);
+}
+}  // namespace detail
+
+/// Families whose layers have no experts. visit(config, f) calls `f(std::type_identity<Llama<>>{})` for the family of a config;
+/// false if it is none of these.
+template <class D>
+struct DenseFamilies {
+  using Device = D;
+
+  template <class F>
+  static bool visit(const Config& config, F&& f) {
+    const auto is = [&](auto... names) { return config.router.experts == 0 && detail::is_any_of(config.architecture, names...); };
+    if (is("llama", "mistral", "qwen2", "phi3", "granite", "smollm3")) return f(detail::family_type<Llama, D>), true;
+    if (is("qwen3")) return f(detail::family_type<Qwen3, D>), true;
+    if (is("gemma2")) return f(detail::family_type<Gemma2, D>), true;
+    if (is("gemma3", "gemma3_text")) return f(detail::family_type<Gemma3, D>), true;
+    if (is("glm4")) return f(detail::family_type<Glm4, D>), true;
+    if (is("olmo2")) return f(detail::family_type<Olmo2, D>), true;
+    if (is("cohere2")) return f(detail::family_type<Cohere2, D>), true;
+    return false;
+  }
+};
+
+/// Families with experts.
+template <class D>
+struct ExpertFamilies {
+  using Device = D;
+
+  template <class F>
+  static bool visit(const Config& config, F&& f) {
+    const auto is = [&](auto... names) { return detail::is_any_of(config.architecture, names...); };
+    if (is("mixtral", "llama") && config.router.experts > 0)  // GGUF files of Mixtral call themselves "llama"
+      return f(detail::family_type<Mixtral, D>), true;
+    if (is("qwen3_moe", "qwen3moe")) return f(detail::family_type<Qwen3Moe, D>), true;
+    if (is("phimoe")) return f(detail::family_type<PhiMoe, D>), true;
+    if (is("dbrx")) return f(detail::family_type<Dbrx, D>), true;
+    if (is("gpt-oss", "gpt_oss")) return f(detail::family_type<GptOss, D>), true;
+    return false;
+  }
+};
+
+/// Families with experts in some layers, and with latent or chunked attention.
+template <class D>
+struct MixedFamilies {
+  using Device = D;
+
+  template <class F>
+  static bool visit(const Config& config, F&& f) {
+    const auto is = [&](auto... names) { return detail::is_any_of(config.architecture, names...); };
+    if (is("deepseek_v3") || (is("deepseek2") && config.router.sigmoid)) return f(detail::family_type<DeepSeekV3, D>), true;
+    if (is("deepseek_v2", "deepseek2")) return f(detail::family_type<DeepSeekV2, D>), true;
+    if (is("llama4", "llama4_text")) return f(detail::family_type<Llama4, D>), true;
+    return false;
+  }
+};
 
 }  // namespace nihao

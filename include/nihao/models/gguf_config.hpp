@@ -39,6 +39,7 @@ inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping"
                                                         "full_attention_interval",
                                                         "hyper_connection.count",
                                                         "embedding_length_per_layer_input",
+                                                        "rope.dimension_sections",
                                                         "rope.scaling.alpha",
                                                         "rope.scaling.yarn_log_multiplier"};
 
@@ -60,12 +61,12 @@ inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping"
   Config c;
   NIHAO_TRY(const std::string_view architecture, gguf.get<std::string_view>("general.architecture"));
   c.architecture = architecture;
-  const detail::GgufFamily* family = nullptr;
-  for (const detail::GgufFamily& known : detail::gguf_families)
-    if (known.architecture == architecture) family = &known;
-  if (family == nullptr)
-    return Error{ErrorCode::unsupported, concat("unknown architecture \"", printable(architecture), "\""),
-                 "general.architecture"};
+  const detail::GgufFamily* const family = detail::find_gguf_family(architecture);
+  if (family == nullptr) {
+    std::string known;
+    for (const detail::GgufFamily& f : detail::gguf_families) known += concat(known.empty() ? "" : ", ", f.architecture);
+    return Error{ErrorCode::unsupported, concat("\"", printable(architecture), "\" is none of: ", known), "general.architecture"};
+  }
   const detail::GgufKeys keys{gguf, architecture};
   const auto key = [&](std::string_view name) { return keys.path(name); };
   const auto reads = [&](std::string_view name) {

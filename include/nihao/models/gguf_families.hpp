@@ -93,6 +93,10 @@ enum GgufGating : std::uint32_t { gguf_softmax = 1, gguf_sigmoid = 2, gguf_softm
   if (experts > 0) { NIHAO_CHECK(gguf_experts(keys, c, gguf_softmax, true)); }  // Mixtral
   return gguf_slide_all(keys, c);
 }
+[[nodiscard]] inline Expected<void> gguf_smollm3(const GgufKeys& keys, Config& c) {
+  for (std::size_t i = 3; i < c.layers.size(); i += 4) c.layers[i].rope = no_rope;
+  return gguf_slide_all(keys, c);
+}
 [[nodiscard]] inline Expected<void> gguf_qwen2(const GgufKeys& keys, Config& c) {
   c.qkv_bias = true;
   return gguf_slide_all(keys, c);
@@ -229,6 +233,8 @@ enum GgufGating : std::uint32_t { gguf_softmax = 1, gguf_sigmoid = 2, gguf_softm
 
 inline constexpr GgufFamily gguf_families[] = {
     {.architecture = "llama", .rope = RopeStyle::neighbours, .reads = {"expert_count"}, .read = gguf_llama},
+    {.architecture = "smollm3", .rope = RopeStyle::neighbours, .read = gguf_smollm3},
+    {.architecture = "glm4", .rope = RopeStyle::neighbours, .reads = {"rope.dimension_count"}, .read = gguf_slide_all},
     {.architecture = "qwen2", .read = gguf_qwen2},
     {.architecture = "qwen3", .read = gguf_slide_all},
     {.architecture = "qwen3moe", .reads = {"expert_count"}, .read = gguf_qwen3_moe},
@@ -262,5 +268,12 @@ inline constexpr GgufFamily gguf_families[] = {
      .read = gguf_llama4},
     {.architecture = "gpt-oss", .reads = {"expert_count"}, .read = gguf_gpt_oss},
 };
+
+/// The family of that name, or null.
+[[nodiscard]] constexpr const GgufFamily* find_gguf_family(std::string_view architecture) noexcept {
+  for (const GgufFamily& family : gguf_families)
+    if (family.architecture == architecture) return &family;
+  return nullptr;
+}
 
 }  // namespace nihao::detail

@@ -64,7 +64,8 @@ inline constexpr std::string_view hf_must_be_one[] = {
 [[nodiscard]] inline Expected<void> hf_ropes(const Json& json, const HfFamily& family, Config& c) {
   if (family.model_type != "gemma3_text") {
     const bool part = std::find(family.reads.begin(), family.reads.end(), "partial_rotary_factor") != family.reads.end();
-    NIHAO_TRY(const HfRope rope, hf_rope(json, {"rope_scaling", "rope_parameters", "rope_theta", family.rope_theta, part}));
+    NIHAO_TRY(const HfRope rope,
+              hf_rope(json, {"rope_scaling", "rope_parameters", "rope_theta", family.rope_theta, part, family.rotary_part}));
     c.ropes = {rope.params};
     if (rope.part != 1.0) {
       c.rotated = static_cast<std::uint32_t>(rope.part * static_cast<double>(c.head_dim));
@@ -94,9 +95,7 @@ inline constexpr std::string_view hf_must_be_one[] = {
 /// disagree), malformed, unsupported; each names the JSON path, or the size that makes no sense.
 [[nodiscard]] inline Expected<HfConfig> config_from_hf(const Json& json) {
   NIHAO_TRY(const auto model_type, json_get<std::string_view>(json, "model_type"));
-  const detail::HfFamily* family = nullptr;
-  for (const detail::HfFamily& known : detail::hf_families)
-    if (known.model_type == model_type) family = &known;
+  const detail::HfFamily* const family = detail::find_hf_family(model_type);
   if (family == nullptr) {
     std::string known;
     for (const detail::HfFamily& f : detail::hf_families) known += concat(known.empty() ? "" : ", ", f.model_type);

@@ -40,6 +40,8 @@ struct HfFamily {
   bool kv_heads = false;        ///< the family's own default of num_key_value_heads is a number, not `heads`: files must state it
   std::uint32_t head_dim = 0;   ///< of files that do not speak of it; 0: hidden_size / heads
   double rope_theta = 10000.0;  ///< of files that do not speak of it; Gemma 3: of its global layers
+  double rotary_part = 1.0;     ///< of each head, what turns in files that do not speak of it
+  std::string_view gguf = {};   ///< the architecture of its GGUF files; "": they call it as model_type does
   std::array<std::string_view, 6> reads = {};  ///< keys that change other families' results, and that this one understands
   Expected<void> (*read)(const Json&, HfConfig&) = nullptr;  ///< what only its files say: c.layers has its size
   HfKeys keys = {};
@@ -289,6 +291,21 @@ struct HfFamily {
   for (std::uint32_t i = 0; i < c.layers.size(); ++i) c.layers[i].kind = i >= first && i % every == 0 ? 1 : 0;
   return {};
 }
+/// Which layers turn: those that no_rope_layers, for all its name, has a 1 for; else all but each no_rope_layer_interval'th.
+[[nodiscard]] inline Expected<std::vector<bool>> hf_turning_layers(const Json& json, std::size_t layers) {
+  std::vector<bool> turns(layers);
+  if (const Json* list = json_find(json, "no_rope_layers"); list != nullptr && !hf_is_off(*list)) {
+    NIHAO_TRY(const auto stated, json_array<std::uint32_t>(json, "no_rope_layers"));
+    if (stated.size() != layers)
+      return Error{ErrorCode::mismatch, concat("it has ", stated.size(), " entries for ", layers, " layers"), "no_rope_layers"};
+    for (std::size_t i = 0; i < layers; ++i) turns[i] = stated[i] != 0;
+  } else {
+    NIHAO_TRY(const auto every, json_get_or<std::uint32_t>(json, "no_rope_layer_interval", 4));
+    if (every == 0) return Error{ErrorCode::malformed, "it is 0", "no_rope_layer_interval"};
+    for (std::size_t i = 0; i < layers; ++i) turns[i] = (i + 1) % every != 0;
+  }
+  return turns;
+}
 [[nodiscard]] inline Expected<void> hf_llama4(const Json& json, HfConfig& hf) {
   Config& c = hf.config;
   const auto layers = static_cast<std::uint32_t>(c.layers.size());
@@ -298,21 +315,12 @@ struct HfFamily {
   c.rope_style = RopeStyle::neighbours;
   NIHAO_TRY(c.qk_norm, json_get_or<bool>(json, "use_qk_norm", true));
 
-  std::vector<std::uint32_t> turns;  // 1 where a layer does
-  if (const Json* list = json_find(json, "no_rope_layers"); list != nullptr && !hf_is_off(*list)) {
-    NIHAO_TRY(turns, json_array<std::uint32_t>(json, "no_rope_layers"));
-  } else {
-    NIHAO_TRY(const auto every, json_get_or<std::uint32_t>(json, "no_rope_layer_interval", 4));
-    if (every == 0) return Error{ErrorCode::malformed, "it is 0", "no_rope_layer_interval"};
-    for (std::uint32_t i = 0; i < layers; ++i) turns.push_back((i + 1) % every != 0 ? 1 : 0);
-  }
-  if (turns.size() != layers)
-    return Error{ErrorCode::mismatch, concat("it has ", turns.size(), " entries for ", layers, " layers"), "no_rope_layers"};
+  NIHAO_TRY(const std::vector<bool> turns, hf_turning_layers(json, layers));
   NIHAO_TRY(const auto chunk, json_get_or<std::uint32_t>(json, "attention_chunk_size", 8192));
   NIHAO_TRY(const auto types, hf_layer_types(json, layers, "chunked_attention"));
   for (std::uint32_t i = 0; i < layers; ++i) {
-    const bool chunked = types ? (*types)[i] : turns[i] != 0;
-    c.layers[i].rope = turns[i] != 0 ? 0 : no_rope;
+    const bool chunked = types ? (*types)[i] : turns[i];
+    c.layers[i].rope = turns[i] ? 0 : no_rope;
     c.layers[i].chunk = chunked ? chunk : 0;
   }
   double tuned = 1;  // true, or 4 as Meta's own files have it
@@ -358,13 +366,49 @@ struct HfFamily {
   NIHAO_TRY(const auto types, hf_layer_types(json, hf.config.layers.size()));
   return hf_slide(hf.config, types ? *types : std::vector<bool>(hf.config.layers.size(), false), 0);
 }
+/// Where windows are used, the layers without rope have one.
+[[nodiscard]] inline Expected<void> hf_smollm3(const Json& json, HfConfig& hf) {
+  Config& c = hf.config;
+  NIHAO_TRY(const std::vector<bool> turns, hf_turning_layers(json, c.layers.size()));
+  for (std::size_t i = 0; i < c.layers.size(); ++i) c.layers[i].rope = turns[i] ? 0 : no_rope;
+  NIHAO_TRY(const auto types, hf_layer_types(json, c.layers.size()));
+  NIHAO_TRY(const bool use, json_get_or<bool>(json, "use_sliding_window", false));
+  std::uint32_t window = 0;
+  if (use && hf_stated(json, "sliding_window")) { NIHAO_TRY(window, json_get<std::uint32_t>(json, "sliding_window")); }
+  std::vector<bool> slides(c.layers.size(), false);
+  for (std::size_t i = 0; i < slides.size(); ++i) slides[i] = types ? (*types)[i] : window > 0 && !turns[i];
+  return hf_slide(c, slides, window);
+}
+[[nodiscard]] inline Expected<void> hf_glm4(const Json& json, HfConfig& hf) {
+  Config& c = hf.config;
+  c.o_bias = false;
+  c.rope_style = RopeStyle::neighbours;
+  return hf_no_windows(json, hf);
+}
 
 inline constexpr HfFamily hf_families[] = {
     {.model_type = "llama", .reads = {"mlp_bias"}, .read = hf_no_windows},
-    {.model_type = "mistral", .kv_heads = true, .read = hf_mistral},
+    {.model_type = "mistral", .kv_heads = true, .gguf = "llama", .read = hf_mistral},
+    {.model_type = "smollm3",
+     .tied = true,
+     .kv_heads = true,
+     .rope_theta = 2e6,
+     .reads = {"mlp_bias", "no_rope_layers"},
+     .read = hf_smollm3},
+    {.model_type = "glm4",
+     .attention_bias = true,
+     .kv_heads = true,
+     .head_dim = 128,
+     .rotary_part = 0.5,
+     .reads = {"partial_rotary_factor"},
+     .read = hf_glm4},
     {.model_type = "qwen2", .qkv_bias = true, .kv_heads = true, .read = hf_qwen_windows},
     {.model_type = "qwen3", .kv_heads = true, .head_dim = 128, .read = hf_qwen_windows},
-    {.model_type = "qwen3_moe", .kv_heads = true, .reads = {"num_experts", "num_local_experts"}, .read = hf_qwen3_moe},
+    {.model_type = "qwen3_moe",
+     .kv_heads = true,
+     .gguf = "qwen3moe",
+     .reads = {"num_experts", "num_local_experts"},
+     .read = hf_qwen3_moe},
     {.model_type = "olmo2", .read = hf_no_windows},
     {.model_type = "gemma2",
      .activation = "gelu_pytorch_tanh",
@@ -379,6 +423,7 @@ inline constexpr HfFamily hf_families[] = {
      .tied = true,
      .head_dim = 256,
      .rope_theta = 1e6,
+     .gguf = "gemma3",
      .read = hf_gemma3},
     {.model_type = "phi3", .reads = {"partial_rotary_factor"}, .read = hf_phi3},
     {.model_type = "phimoe", .kv_heads = true, .rope_theta = 1e6, .reads = {"num_local_experts"}, .read = hf_phimoe},
@@ -386,7 +431,12 @@ inline constexpr HfFamily hf_families[] = {
      .reads = {"mlp_bias", "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"},
      .read = hf_granite},
     {.model_type = "cohere2", .tied = true, .reads = {"logit_scale"}, .read = hf_cohere2, .keys = {.eps = "layer_norm_eps"}},
-    {.model_type = "mixtral", .kv_heads = true, .rope_theta = 1e6, .reads = {"num_local_experts"}, .read = hf_mixtral},
+    {.model_type = "mixtral",
+     .kv_heads = true,
+     .rope_theta = 1e6,
+     .gguf = "llama",
+     .reads = {"num_local_experts"},
+     .read = hf_mixtral},
     {.model_type = "dbrx",
      .read = hf_dbrx,
      .keys = {.layers = "n_layers",
@@ -396,12 +446,19 @@ inline constexpr HfFamily hf_families[] = {
               .kv_heads = "attn_config.kv_n_heads",
               .context = "max_seq_len",
               .eps = ""}},
-    {.model_type = "deepseek_v2", .reads = {"n_routed_experts", "kv_lora_rank", "rope_interleave"}, .read = hf_deepseek},
-    {.model_type = "deepseek_v3", .reads = {"n_routed_experts", "kv_lora_rank", "rope_interleave"}, .read = hf_deepseek},
+    {.model_type = "deepseek_v2",
+     .gguf = "deepseek2",
+     .reads = {"n_routed_experts", "kv_lora_rank", "rope_interleave"},
+     .read = hf_deepseek},
+    {.model_type = "deepseek_v3",
+     .gguf = "deepseek2",
+     .reads = {"n_routed_experts", "kv_lora_rank", "rope_interleave"},
+     .read = hf_deepseek},
     {.model_type = "llama4_text",
      .kv_heads = true,
      .head_dim = 128,
      .rope_theta = 500000.0,
+     .gguf = "llama4",
      .reads = {"num_local_experts", "use_qk_norm", "attention_chunk_size", "no_rope_layers"},
      .read = hf_llama4},
     {.model_type = "gpt_oss",
@@ -409,9 +466,17 @@ inline constexpr HfFamily hf_families[] = {
      .kv_heads = true,
      .head_dim = 64,
      .rope_theta = 150000.0,
+     .gguf = "gpt-oss",
      .reads = {"num_local_experts"},
      .read = hf_gpt_oss},
 };
+
+/// The family of that name, or null.
+[[nodiscard]] constexpr const HfFamily* find_hf_family(std::string_view model_type) noexcept {
+  for (const HfFamily& family : hf_families)
+    if (family.model_type == model_type) return &family;
+  return nullptr;
+}
 
 }  // namespace detail
 }  // namespace nihao

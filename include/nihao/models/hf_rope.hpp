@@ -16,7 +16,8 @@ struct HfRopeKeys {
   std::string_view parameters;  ///< the new form's object: "rope_parameters"
   std::string_view theta;       ///< the old form's base: "rope_theta"
   double theta_by_default;
-  bool part = false;  ///< the family may turn a part of each head alone
+  bool part = false;             ///< the family may turn a part of each head alone
+  double part_by_default = 1.0;  ///< which part
 };
 
 /// What they say: the embedding, and which part of each head turns.
@@ -137,8 +138,8 @@ struct HfRope {
   NIHAO_TRY(const double base, json_get_or<double>(json, keys.theta, keys.theta_by_default));
   HfRope rope;
   if (keys.part) {
-    NIHAO_TRY(const double inner, json_get_or<double>(json, concat(keys.parameters, ".partial_rotary_factor"), 1.0));
-    NIHAO_TRY(rope.part, json_get_or<double>(json, "partial_rotary_factor", inner));
+    NIHAO_TRY(const double outer, json_get_or<double>(json, "partial_rotary_factor", keys.part_by_default));
+    NIHAO_TRY(rope.part, json_get_or<double>(json, concat(keys.parameters, ".partial_rotary_factor"), outer));
   }
   rope.params.base = base;
   if (stated(keys.scaling)) { NIHAO_TRY(rope.params, hf_rope_object(json, keys.scaling, base, keys.part)); }

@@ -5,39 +5,31 @@
 #include "context.hpp"
 #include "families.hpp"
 
+#include <optional>
+
 namespace nihao {
 
-namespace detail {
-[[nodiscard]] inline Error no_such_family(std::string_view architecture, std::string_view place) {
-  return {ErrorCode::unsupported, concat("\"", printable(architecture), "\" is none of: ", family_names), place};
-}
-}  // namespace detail
-
-/// Loads one family's model as an AnyModel. A class, so that nihao::compiled can have each family in a unit of its own.
-template <class Family>
-struct FamilyLoader {
-  [[nodiscard]] static Expected<AnyModel> load(Config config, WeightSource source, const typename Family::Device& device,
-                                               const Hooks& hooks, AnyModel::Text text) {
-    NIHAO_TRY(Family model, Family::load(std::move(config), std::move(source), device, hooks));
-    return AnyModel::from(std::move(model), std::move(text));
+/// Loads the models of a group of families. A class, so that nihao::compiled can have each group in a unit of its own.
+template <class Group>
+struct GroupLoader {
+  /// Nothing, and its arguments as they were, if the config is of none of the group's families.
+  [[nodiscard]] static std::optional<Expected<AnyModel>> load(const Config& config, WeightSource& source,
+                                                              const typename Group::Device& device, const Hooks& hooks,
+                                                              AnyModel::Text& text) {
+    std::optional<Expected<AnyModel>> result;
+    Group::visit(config, [&]<class Family>(std::type_identity<Family>) {
+      auto model = Family::load(config, std::move(source), device, hooks);
+      if (model) result = AnyModel::from(*std::move(model), std::move(text));
+      else result = std::move(model).error();
+    });
+    return result;
   }
 };
 
 #if NIHAO_COMPILED
-extern template struct FamilyLoader<Cohere2<>>;
-extern template struct FamilyLoader<Dbrx<>>;
-extern template struct FamilyLoader<DeepSeekV2<>>;
-extern template struct FamilyLoader<DeepSeekV3<>>;
-extern template struct FamilyLoader<Gemma2<>>;
-extern template struct FamilyLoader<Gemma3<>>;
-extern template struct FamilyLoader<GptOss<>>;
-extern template struct FamilyLoader<Llama<>>;
-extern template struct FamilyLoader<Llama4<>>;
-extern template struct FamilyLoader<Mixtral<>>;
-extern template struct FamilyLoader<Olmo2<>>;
-extern template struct FamilyLoader<PhiMoe<>>;
-extern template struct FamilyLoader<Qwen3<>>;
-extern template struct FamilyLoader<Qwen3Moe<>>;
+extern template struct GroupLoader<DenseFamilies<Cpu>>;
+extern template struct GroupLoader<ExpertFamilies<Cpu>>;
+extern template struct GroupLoader<MixedFamilies<Cpu>>;
 #endif
 
 /// The model of `config.architecture` on `device`, with what text needs of it. `place` is where the file names its architecture.
@@ -45,12 +37,11 @@ extern template struct FamilyLoader<Qwen3Moe<>>;
 template <class D>
 [[nodiscard]] Expected<AnyModel> load_family(Config config, WeightSource source, const D& device, const Hooks& hooks,
                                              AnyModel::Text text, std::string_view place) {
-  Expected<AnyModel> result = detail::no_such_family(config.architecture, place);
-  const Config what = config;
-  visit_family<D>(what, [&]<class Family>(std::type_identity<Family>) {
-    result = FamilyLoader<Family>::load(std::move(config), std::move(source), device, hooks, std::move(text));
-  });
-  return result;
+  auto model = GroupLoader<DenseFamilies<D>>::load(config, source, device, hooks, text);
+  if (!model) model = GroupLoader<ExpertFamilies<D>>::load(config, source, device, hooks, text);
+  if (!model) model = GroupLoader<MixedFamilies<D>>::load(config, source, device, hooks, text);
+  if (!model) return Error{ErrorCode::unsupported, concat("no family is called \"", printable(config.architecture), "\""), place};
+  return *std::move(model);
 }
 
 #if NIHAO_COMPILED

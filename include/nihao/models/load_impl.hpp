@@ -25,17 +25,13 @@ namespace detail {
 
 template <class D>
 Expected<AnyModel> load_any_gguf(Gguf file, const LoadOptions& options) {
-  constexpr std::string_view place = "general.architecture";
-  NIHAO_TRY(const auto architecture, file.get<std::string_view>(place));  // first: what else must be there depends on it
-  Config named;
-  named.architecture = architecture;
-  if (!visit_family<D>(named, [](auto) {})) return no_such_family(architecture, place);
   NIHAO_TRY(GgufModel gguf, read_gguf(std::move(file), options));
   NIHAO_TRY(AnyModel::Text text, text_from_gguf(*gguf.file));
   if (!text.tokenizer) options.hooks.log(LogLevel::warning, text.tokenizer.error().message());
   if (!text.chat_template && gguf.file->has("tokenizer.chat_template"))
     options.hooks.log(LogLevel::warning, text.chat_template.error().message());
-  return load_family<D>(std::move(gguf.config), std::move(gguf.weights), gguf.cpu, options.hooks, std::move(text), place);
+  return load_family<D>(std::move(gguf.config), std::move(gguf.weights), gguf.cpu, options.hooks, std::move(text),
+                        "general.architecture");
 }
 
 }  // namespace detail

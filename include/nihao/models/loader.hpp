@@ -96,12 +96,12 @@ class Loader {
 
   /// `admits` says which formats the model's type takes; `by_role`, whether the role matters.
   Loader(const WeightSource& source, const D& device, Arena& arena, const Hooks& hooks, std::string_view architecture,
-         bool norms_after, bool (*admits)(Role, FormatId), bool by_role)
+         bool (*admits)(Role, FormatId), bool by_role)
       : source_(source),
         device_(device),
         arena_(arena),
         hooks_(hooks),
-        naming_{source.style, architecture, norms_after},
+        naming_{source.style, architecture},
         admits_(admits),
         by_role_(by_role),
         used_(source.tensors->tensors().size(), false) {
@@ -257,7 +257,10 @@ class Loader {
     hooks_.report("loading", done_, total_);
   }
 
-  [[nodiscard]] static Error missing(const std::string& tensor_name) {
+  [[nodiscard]] Error missing(const std::string& tensor_name) const {
+    if (tensor_name.starts_with('.'))
+      return Error{ErrorCode::missing, concat("the model's type has a weight that files of ", printable(naming_.architecture),
+                                              " have no name for (layers/names.hpp)")};
     return Error{ErrorCode::missing, "the file has no such tensor", concat("tensor ", tensor_name)};
   }
   [[nodiscard]] Expected<const TensorInfo*> find(const std::string& tensor_name) {

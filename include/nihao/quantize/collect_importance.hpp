@@ -47,7 +47,7 @@ class ImportanceCollector {
   [[nodiscard]] Expected<ImportanceMatrix> matrix(const TensorFile& tensors) const {
     ImportanceMatrix result;
     const auto put = [&](Role role, std::size_t layer, const ImportanceEntry& sums) -> Expected<void> {
-      const std::string name = tensor_name({NameStyle::gguf, config_.architecture, false}, role, layer);
+      const std::string name = tensor_name({NameStyle::gguf, config_.architecture}, role, layer);
       if (name.empty() || sums.rows.empty() || tensors.find(concat(name, ".weight")) == nullptr) return {};
       for (const float s : sums.sums)
         if (!std::isfinite(s))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../files/safetensors.hpp"
+#include "../models/gguf_families.hpp"
 #include "../models/hf_config.hpp"
 #include "model_tensors.hpp"
 
@@ -13,44 +14,18 @@ namespace nihao {
 
 namespace detail {
 
-/// How a model_type becomes a GGUF architecture.
-struct HfToGguf {
-  std::string_view model_type, architecture;
-  bool turns_neighbours = false;  ///< GGUF's family turns neighbours: the rows of q and k change places
-  bool norms_after = false;       ///< as the family's norms stand (Naming)
-  std::uint32_t pattern = 0;      ///< all layers but each such one slide; 0: all or none
-  bool states_pattern = false;    ///< GGUF has a key for another pattern
-  std::string_view eps = "attention.layer_norm_rms_epsilon";
+/// Which layers of a GGUF architecture slide: all but each `pattern`th. Of those that are not here: all, or none.
+struct GgufPattern {
+  std::string_view architecture;
+  std::uint32_t pattern = 0;
+  bool stated = false;  ///< GGUF has a key for another pattern
 };
-inline constexpr HfToGguf hf_to_gguf[] = {
-    {.model_type = "llama", .architecture = "llama", .turns_neighbours = true},
-    {.model_type = "mistral", .architecture = "llama", .turns_neighbours = true},
-    {.model_type = "mixtral", .architecture = "llama", .turns_neighbours = true},
-    {.model_type = "granite", .architecture = "granite", .turns_neighbours = true},
-    {.model_type = "qwen2", .architecture = "qwen2"},
-    {.model_type = "qwen3", .architecture = "qwen3"},
-    {.model_type = "qwen3_moe", .architecture = "qwen3moe"},
-    {.model_type = "olmo2", .architecture = "olmo2", .norms_after = true},
-    {.model_type = "gemma2", .architecture = "gemma2", .norms_after = true, .pattern = 2},
-    {.model_type = "gemma3_text", .architecture = "gemma3", .norms_after = true, .pattern = 6, .states_pattern = true},
-    {.model_type = "phi3", .architecture = "phi3"},
-    {.model_type = "cohere2",
-     .architecture = "cohere2",
-     .pattern = 4,
-     .states_pattern = true,
-     .eps = "attention.layer_norm_epsilon"},
-    {.model_type = "phimoe", .architecture = "phimoe"},
-    {.model_type = "dbrx", .architecture = "dbrx", .eps = "attention.layer_norm_epsilon"},
-    {.model_type = "deepseek_v2", .architecture = "deepseek2"},
-    {.model_type = "deepseek_v3", .architecture = "deepseek2"},
-    {.model_type = "llama4_text", .architecture = "llama4"},
-    {.model_type = "gpt_oss", .architecture = "gpt-oss", .pattern = 2, .states_pattern = true},
-};
+inline constexpr GgufPattern gguf_patterns[] = {{"gemma2", 2}, {"gemma3", 6, true}, {"cohere2", 4, true}, {"gpt-oss", 2, true}};
 
 /// Collects the tensors of a folder under GGUF's names.
 class FolderTensors {
  public:
-  FolderTensors(const Safetensors& file, const HfConfig& hf, const HfToGguf& as)
+  FolderTensors(const Safetensors& file, const HfConfig& hf, const GgufFamily& as)
       : file_(file), hf_(hf), as_(as), used_(file.entries().size(), false) {}
 
   [[nodiscard]] Expected<std::vector<ModelTensor>> take() {
@@ -71,16 +46,13 @@ class FolderTensors {
  private:
   Expected<void> take_role(Role role, std::size_t layer) {
     const Config& c = hf_.config;
-    const std::string from = tensor_name({NameStyle::hugging_face, c.architecture, as_.norms_after}, role, layer);
+    const std::string from = tensor_name({NameStyle::hugging_face, c.architecture}, role, layer);
     const std::string to = gguf_name(role, layer);
     if (from.empty() || to.empty()) return {};
     if (role == Role::head && hf_.tied) {  // loaders check that it is the embedding
       if (const auto index = index_of("lm_head.weight")) used_[*index] = true;
       return {};
     }
-    // Two roles may share a name in either style: the norm before the feed-forward, where families differ in where norms stand.
-    if (role == Role::attn_post_norm && !as_.norms_after) return {};
-    if ((role == Role::ffn_norm || role == Role::attn_norm) && c.architecture == "olmo2") return {};
     if (role == Role::kv_b) return take_latent_up(from + ".weight", layer);
     if (role == Role::expert_gate_up) return take_gate_up(from, layer);
     if (role >= Role::expert_gate && role <= Role::expert_down && from.find('#') == std::string::npos)
@@ -109,7 +81,7 @@ class FolderTensors {
     return tensor;
   }
   [[nodiscard]] std::string gguf_name(Role role, std::size_t layer) const {
-    return tensor_name({NameStyle::gguf, as_.architecture, as_.norms_after}, role, layer);
+    return tensor_name({NameStyle::gguf, as_.architecture}, role, layer);
   }
   void add_made(std::string name, std::vector<std::uint64_t> shape, std::vector<float> values) {
     tensors_.push_back({std::move(name), std::move(shape), {}, 0, 0, std::move(values)});
@@ -182,7 +154,8 @@ class FolderTensors {
     tensor.shape.insert(tensor.shape.end(), first.shape.begin(), first.shape.begin() + first.rank);
     const bool is_norm = to.ends_with("norm.weight");
     if (is_norm) tensor.add = hf_.norm_offset;
-    if (as_.turns_neighbours && (role == Role::q || role == Role::k)) {
+    const bool to_neighbours = as_.rope == RopeStyle::neighbours && c.rope_style == RopeStyle::halves;
+    if (to_neighbours && (role == Role::q || role == Role::k)) {
       if (first.shape[0] % c.head_dim != 0)
         return Error{ErrorCode::mismatch, concat(first.shape[0], " rows are no heads of ", c.head_dim),
                      concat("tensor ", first.name)};
@@ -227,7 +200,7 @@ class FolderTensors {
 
   const Safetensors& file_;
   const HfConfig& hf_;
-  const HfToGguf& as_;
+  const GgufFamily& as_;
   std::vector<bool> used_;
   std::vector<ModelTensor> tensors_;
 };
@@ -235,9 +208,13 @@ class FolderTensors {
 /// The windows of all layers as GGUF says them: one number, and that all layers slide but each `pattern`th. Error: unsupported.
 struct GgufWindows {
   std::uint32_t window = 0, pattern = 0;
+  GgufPattern usual;
 };
-[[nodiscard]] inline Expected<GgufWindows> gguf_windows(const Config& c, const HfToGguf& as) {
-  GgufWindows result{0, as.pattern};
+[[nodiscard]] inline Expected<GgufWindows> gguf_windows(const Config& c, const GgufFamily& as) {
+  GgufWindows result;
+  for (const GgufPattern& known : gguf_patterns)
+    if (known.architecture == as.architecture) result.usual = known;
+  result.pattern = result.usual.pattern;
   for (const LayerConfig& layer : c.layers) result.window = std::max(result.window, layer.window);
   const auto holds = [&](std::uint32_t pattern) {
     for (std::size_t i = 0; i < c.layers.size(); ++i)
@@ -245,7 +222,7 @@ struct GgufWindows {
     return true;
   };
   if (result.window == 0 || holds(result.pattern)) return result;
-  if (as.states_pattern)
+  if (result.usual.stated)
     for (result.pattern = 2; result.pattern <= c.layers.size(); ++result.pattern)
       if (holds(result.pattern)) return result;
   return Error{ErrorCode::unsupported, concat("GGUF has no key for which layers slide in ", as.architecture), "layer_types"};
@@ -293,7 +270,7 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
 }
 
 /// The same of families with experts.
-[[nodiscard]] inline Expected<void> check_experts_can_be_said(const Config& c, const HfToGguf& as) {
+[[nodiscard]] inline Expected<void> check_experts_can_be_said(const Config& c, const GgufFamily& as) {
   const auto refuse = [&](const std::string& what, std::string_view where) {
     return Error{ErrorCode::unsupported, concat(what, ", and GGUF has no key for that in ", as.architecture), std::string(where)};
   };
@@ -314,7 +291,6 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
       if (layer.kind != ((i + 1) % (dense + 1) == 0 ? 1u : 0u))
         return refuse("layers with experts come irregularly", "moe_layers");
       const bool turns = (i + 1) % 4 != 0;
-      if (layer.rope != (turns ? 0 : no_rope)) return refuse("not each fourth layer is without rope", "no_rope_layers");
       if (layer.chunk != (turns ? 8192u : 0u)) return refuse(concat("chunks are of ", layer.chunk), "attention_chunk_size");
     }
     if (c.temperature_scale != 0.1f || c.temperature_floor != 8192)
@@ -331,7 +307,7 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
 }
 
 /// What GGUF has no key for, and would be read otherwise. Error: unsupported.
-[[nodiscard]] inline Expected<void> check_can_be_said(const Config& c, const HfToGguf& as) {
+[[nodiscard]] inline Expected<void> check_can_be_said(const Config& c, const GgufFamily& as) {
   const bool largest_gemma =
       (as.architecture == "gemma2" && c.layers.size() == 46) || (as.architecture == "gemma3" && c.layers.size() == 62);
   const double width = largest_gemma ? static_cast<double>(c.d_model) / c.heads : static_cast<double>(c.head_dim);
@@ -351,6 +327,12 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
       return Error{ErrorCode::unsupported, "GGUF has no key for this rotary embedding", "rope_scaling"};
   }
   if (c.router.experts > 0) { NIHAO_CHECK(check_experts_can_be_said(c, as)); }
+  if (as.architecture == "llama4" || as.architecture == "smollm3")
+    for (std::size_t i = 0; i < c.layers.size(); ++i)
+      if (c.layers[i].rope != ((i + 1) % 4 != 0 ? 0 : no_rope))
+        return Error{ErrorCode::unsupported,
+                     concat("not each fourth layer is without rope, and GGUF has no key for that in ", as.architecture),
+                     "no_rope_layers"};
   return {};
 }
 
@@ -365,15 +347,10 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
     return Error{ErrorCode::unsupported, "the folder's weights are quantized", "quantization_config"};
   NIHAO_TRY(const HfConfig hf, config_from_hf(config_json));
   const Config& c = hf.config;
-  const detail::HfToGguf* as = nullptr;
-  std::string known;
-  for (const detail::HfToGguf& one : detail::hf_to_gguf) {
-    if (one.model_type == c.architecture) as = &one;
-    known += concat(known.empty() ? "" : ", ", one.model_type);
-  }
+  const std::string_view gguf = detail::find_hf_family(c.architecture)->gguf;
+  const detail::GgufFamily* const as = detail::find_gguf_family(gguf.empty() ? std::string_view(c.architecture) : gguf);
   if (as == nullptr)
-    return Error{ErrorCode::unsupported, concat("\"", printable(c.architecture), "\" is none of those that become GGUF: ", known),
-                 "model_type"};
+    return Error{ErrorCode::unsupported, concat("the ", c.architecture, " family has no GGUF files"), "model_type"};
   NIHAO_CHECK(detail::check_can_be_said(c, *as));
   NIHAO_TRY(const detail::GgufWindows windows, detail::gguf_windows(c, *as));
 
@@ -407,8 +384,8 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
   size("vocab_size", c.vocab);
   factor(as->eps, c.norm_eps);
   detail::add_rope_keys(writer, prefix, c);
-  if (windows.window > 0 || as->pattern > 0) size("attention.sliding_window", windows.window);
-  if (windows.pattern != as->pattern) size("attention.sliding_window_pattern", windows.pattern);
+  if (windows.window > 0 || windows.usual.pattern > 0) size("attention.sliding_window", windows.window);
+  if (windows.pattern != windows.usual.pattern) size("attention.sliding_window_pattern", windows.pattern);
   if (as->architecture == "gemma2") {
     factor("attn_logit_softcapping", c.attention_softcap);
     factor("final_logit_softcapping", c.logit_softcap);

@@ -36,6 +36,8 @@ inline constexpr PretokenizerName pretokenizer_names[] = {
     {.name = "llama-bpe", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
     {.name = "llama3", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
     {.name = "llama-v3", .words = Pretokenizer::llama3, .whole_words_first = true, .add_bos = true, .clean_spaces = true},
+    {.name = "smaug-bpe", .words = Pretokenizer::llama3, .clean_spaces = true},  // SmolLM3
+    {.name = "glm4", .words = Pretokenizer::llama3, .whole_words_first = true, .clean_spaces = true},
     {.name = "qwen2", .words = Pretokenizer::qwen2, .nfc = true},
     {.name = "deepseek-r1-qwen", .words = Pretokenizer::qwen2, .nfc = true},
     {.name = "qwen35", .words = Pretokenizer::qwen35, .nfc = true},

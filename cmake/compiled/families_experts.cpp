@@ -1,0 +1,3 @@
+#include "nihao/models/load_family.hpp"
+
+template struct nihao::GroupLoader<nihao::ExpertFamilies<nihao::Cpu>>;
