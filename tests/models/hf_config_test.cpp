@@ -151,8 +151,11 @@ TEST_CASE("a file that leaves out how it turns, or its biases, means its family'
   CHECK(config(with(family("glm4"), "rope_parameters", R"({"rope_type": "default", "rope_theta": 500000.0,
       "partial_rotary_factor": 0.75})"))
             .rotated == 96);
-  CHECK(config(family("glm4")).qkv_bias);
-  CHECK_FALSE(config(family("glm4")).o_bias);
+  Json silent = family("glm4");
+  silent.erase("attention_bias");
+  CHECK(config(silent).qkv_bias);
+  CHECK_FALSE(config(silent).o_bias);
+  CHECK_FALSE(config(family("glm4")).qkv_bias);  // which says that it has none
 }
 
 TEST_CASE("both forms of rotary scaling are read alike") {
