@@ -35,7 +35,7 @@ extern template struct GroupLoader<MixedFamilies<Cpu>>;
 /// The model of `config.architecture` on `device`, with what text needs of it. `place` is where the file names its architecture.
 /// Errors: unsupported (no such family, a tensor too many), missing, mismatch, out_of_memory, cancelled.
 template <class D>
-[[nodiscard]] Expected<AnyModel> load_family(Config config, WeightSource source, const D& device, const Hooks& hooks,
+[[nodiscard]] Expected<AnyModel> load_family(const Config& config, WeightSource source, const D& device, const Hooks& hooks,
                                              AnyModel::Text text, std::string_view place) {
   auto model = GroupLoader<DenseFamilies<D>>::load(config, source, device, hooks, text);
   if (!model) model = GroupLoader<ExpertFamilies<D>>::load(config, source, device, hooks, text);
@@ -45,7 +45,7 @@ template <class D>
 }
 
 #if NIHAO_COMPILED
-extern template Expected<AnyModel> load_family<Cpu>(Config, WeightSource, const Cpu&, const Hooks&, AnyModel::Text,
+extern template Expected<AnyModel> load_family<Cpu>(const Config&, WeightSource, const Cpu&, const Hooks&, AnyModel::Text,
                                                     std::string_view);
 #endif
 

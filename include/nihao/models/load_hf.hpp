@@ -13,7 +13,7 @@ namespace nihao {
 
 // models/load_family.hpp, which brings all families along.
 template <class D>
-[[nodiscard]] Expected<AnyModel> load_family(Config config, WeightSource source, const D& device, const Hooks& hooks,
+[[nodiscard]] Expected<AnyModel> load_family(const Config& config, WeightSource source, const D& device, const Hooks& hooks,
                                              AnyModel::Text text, std::string_view place);
 
 namespace detail {
@@ -35,7 +35,7 @@ template <class M = AnyModel>
   NIHAO_TRY(detail::HfModel hf, detail::read_hf(folder, options));
   auto model = [&]() -> Expected<M> {
     if constexpr (std::is_same_v<M, AnyModel>)
-      return load_family<Cpu>(std::move(hf.config), std::move(hf.weights), hf.cpu, options.hooks, {}, "model_type");
+      return load_family<Cpu>(hf.config, std::move(hf.weights), hf.cpu, options.hooks, {}, "model_type");
     else return M::load(std::move(hf.config), std::move(hf.weights), hf.cpu, options.hooks);
   }();
   if (!model) return std::move(model).error().in(folder);
@@ -43,7 +43,7 @@ template <class M = AnyModel>
 }
 
 #if NIHAO_COMPILED
-extern template Expected<AnyModel> load_family<Cpu>(Config, WeightSource, const Cpu&, const Hooks&, AnyModel::Text,
+extern template Expected<AnyModel> load_family<Cpu>(const Config&, WeightSource, const Cpu&, const Hooks&, AnyModel::Text,
                                                     std::string_view);
 #endif
 

@@ -30,8 +30,7 @@ Expected<AnyModel> load_any_gguf(Gguf file, const LoadOptions& options) {
   if (!text.tokenizer) options.hooks.log(LogLevel::warning, text.tokenizer.error().message());
   if (!text.chat_template && gguf.file->has("tokenizer.chat_template"))
     options.hooks.log(LogLevel::warning, text.chat_template.error().message());
-  return load_family<D>(std::move(gguf.config), std::move(gguf.weights), gguf.cpu, options.hooks, std::move(text),
-                        "general.architecture");
+  return load_family<D>(gguf.config, std::move(gguf.weights), gguf.cpu, options.hooks, std::move(text), "general.architecture");
 }
 
 }  // namespace detail
