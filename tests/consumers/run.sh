@@ -69,8 +69,9 @@ consume() { # name compiler cmake-options...
   fi
 }
 
-all_from_headers=ON  # once, with the first compiler: with the others no_exceptions is that program
-for cxx in "${compilers[@]}"; do
+# All projects with one compiler. $2: whether one of them takes everything from headers; with the others no_exceptions is that program.
+consume_all() { # compiler all-from-headers
+  local cxx=$1
   rm -rf "$work/$cxx/prefix"
   mkdir -p "$work/$cxx"
   if ! { cmake -G Ninja -S "$root" -B "$work/$cxx/install" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx" "${launcher[@]}" \
@@ -79,15 +80,23 @@ for cxx in "${compilers[@]}"; do
          cmake --install "$work/$cxx/install" --prefix "$work/$cxx/prefix"; } > "$work/$cxx/install.log" 2>&1; then
     printf 'FAILED  installing with %s\n' "$cxx"
     tail -n 40 "$work/$cxx/install.log"
-    failed=1
-    continue
+    return 1
   fi
-  consume find_package "$cxx" -DCMAKE_PREFIX_PATH="$work/$cxx/prefix" -DALL_FROM_HEADERS=$all_from_headers
-  all_from_headers=OFF
+  consume find_package "$cxx" -DCMAKE_PREFIX_PATH="$work/$cxx/prefix" -DALL_FROM_HEADERS="$2"
   consume add_subdirectory "$cxx"
   consume fetch_content "$cxx" -DFETCHCONTENT_SOURCE_DIR_NIHAO="$root" -DFETCHCONTENT_SOURCE_DIR_EIGEN3="$copies/eigen" \
     -DFETCHCONTENT_SOURCE_DIR_XSIMD="$copies/xsimd" -DFETCHCONTENT_SOURCE_DIR_FMT="$copies/fmt" -DFETCHCONTENT_FULLY_DISCONNECTED=ON
   consume no_exceptions "$cxx" -DCMAKE_CXX_FLAGS_RELEASE=-O1
   consume core_only "$cxx" -DFETCHCONTENT_FULLY_DISCONNECTED=ON "${absent[@]}"
+  return $failed
+}
+
+# Side by side, for the projects are a long unit each.
+all_from_headers=ON running=()
+for cxx in "${compilers[@]}"; do
+  consume_all "$cxx" $all_from_headers &
+  running+=($!)
+  all_from_headers=OFF
 done
+for pid in "${running[@]}"; do wait "$pid" || failed=1; done
 exit $failed
