@@ -19,8 +19,8 @@ struct GroupLoader {
     std::optional<Expected<AnyModel>> result;
     Group::visit(config, [&]<class Family>(std::type_identity<Family>) {
       auto model = Family::load(config, std::move(source), device, hooks);
-      if (model) result = AnyModel::from(*std::move(model), std::move(text));
-      else result = std::move(model).error();
+      if (model) result.emplace(AnyModel::from(*std::move(model), std::move(text)));
+      else result.emplace(std::move(model).error());
     });
     return result;
   }
