@@ -3,6 +3,7 @@
 
 #include "../base/arena.hpp"
 #include "../device/observer.hpp"
+#include "../kernels/batch_view.hpp"
 
 #include <algorithm>
 #include <chrono>
