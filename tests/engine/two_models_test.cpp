@@ -1,6 +1,6 @@
 // Two models of different families in one process, each in a thread of the host's: nothing that one does is the other's business.
 // Runs under ThreadSanitizer too.
-#include "golden_models.hpp"
+#include "models/golden_models.hpp"
 #include "nihao/models/load_hf.hpp"
 
 #include <barrier>
