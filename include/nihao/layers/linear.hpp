@@ -102,10 +102,12 @@ struct Projector {
   // p.out += B (A x), for every sequence by its own adapter; neighbours that share one are one product.
   void add_adapters(MatrixView<const float> x, const Projection<D>& p) const noexcept {
     using Job = typename Ops<D>::Job;
+    using Call = typename Ops<D>::Call;
+    using Floats = Quant<F32, F16>;
     constexpr std::size_t most = Ops<D>::most_calls;
     for (auto s = batch.sequences.begin(); s != batch.sequences.end();) {
       std::array<Job, most> down, up;
-      std::array<typename Ops<D>::Call, most> first, second;
+      std::array<Call, most> first, second;
       std::size_t n = 0;
       while (s != batch.sequences.end() && n < most) {
         const SequenceRows& begin = *s;
@@ -121,9 +123,8 @@ struct Projector {
         ++n;
       }
       if (n == 0) continue;
-      using Floats = Quant<F32, F16>;
-      Ops<D>::template linear<Floats>(device, scratch, std::span<const typename Ops<D>::Call>(first).first(n));
-      Ops<D>::template linear<Floats>(device, scratch, std::span<const typename Ops<D>::Call>(second).first(n));
+      Ops<D>::template linear<Floats>(device, scratch, std::span<const Call>(first).first(n));
+      Ops<D>::template linear<Floats>(device, scratch, std::span<const Call>(second).first(n));
     }
   }
 };

@@ -9,6 +9,17 @@
 
 namespace nihao {
 
+namespace detail {
+/// That `name`, which the file has at `place`, is the `name_of` none of `families`.
+template <class Family, std::size_t N>
+[[nodiscard]] Error no_such_family(std::string_view name, const Family (&families)[N], std::string_view Family::* name_of,
+                                   std::string_view place) {
+  std::string known;
+  for (const Family& f : families) known += concat(known.empty() ? "" : ", ", f.*name_of);
+  return {ErrorCode::unsupported, concat("\"", printable(name), "\" is none of: ", known), place};
+}
+}  // namespace detail
+
 /// Checks that sizes make sense together, whatever file they are from: kernels rely on it. Errors: malformed, unsupported.
 [[nodiscard]] inline Expected<void> check_config(const Config& c) {
   constexpr std::uint32_t most = 1u << 24;

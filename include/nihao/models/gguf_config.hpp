@@ -62,11 +62,8 @@ inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping"
   NIHAO_TRY(const std::string_view architecture, gguf.get<std::string_view>("general.architecture"));
   c.architecture = architecture;
   const detail::GgufFamily* const family = detail::find_gguf_family(architecture);
-  if (family == nullptr) {
-    std::string known;
-    for (const detail::GgufFamily& f : detail::gguf_families) known += concat(known.empty() ? "" : ", ", f.architecture);
-    return Error{ErrorCode::unsupported, concat("\"", printable(architecture), "\" is none of: ", known), "general.architecture"};
-  }
+  if (family == nullptr)
+    return detail::no_such_family(architecture, detail::gguf_families, &detail::GgufFamily::architecture, "general.architecture");
   const detail::GgufKeys keys{gguf, architecture};
   const auto key = [&](std::string_view name) { return keys.path(name); };
   const auto reads = [&](std::string_view name) {

@@ -96,11 +96,8 @@ inline constexpr std::string_view hf_must_be_one[] = {
 [[nodiscard]] inline Expected<HfConfig> config_from_hf(const Json& json) {
   NIHAO_TRY(const auto model_type, json_get<std::string_view>(json, "model_type"));
   const detail::HfFamily* const family = detail::find_hf_family(model_type);
-  if (family == nullptr) {
-    std::string known;
-    for (const detail::HfFamily& f : detail::hf_families) known += concat(known.empty() ? "" : ", ", f.model_type);
-    return Error{ErrorCode::unsupported, concat("\"", printable(model_type), "\" is none of: ", known), "model_type"};
-  }
+  if (family == nullptr)
+    return detail::no_such_family(model_type, detail::hf_families, &detail::HfFamily::model_type, "model_type");
   NIHAO_CHECK(detail::hf_refuse_unknown(json, *family));
 
   // Gemma's files leave out what their class has by default; of the others a size that is not there is a damaged file.

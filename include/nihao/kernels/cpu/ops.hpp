@@ -61,17 +61,10 @@ class CpuScratch {
     auto* d_sum = d + FineRows::scales * rows_ * blocks;
     auto* sum = reinterpret_cast<std::int32_t*>(d_sum + rows_ * blocks);
     auto* q = reinterpret_cast<std::int8_t*>(sum + 2 * rows_ * blocks);
-    return {q + activation_block * at,
-            d + FineRows::scales * at,
-            d_sum + at,
-            sum + 2 * at,
-            k,
-            std::bit_floor(std::min(rows, most_grouped_rows))};
+    return {q + activation_block * at, d + FineRows::scales * at, d_sum + at, sum + 2 * at, k, group_of(rows)};
   }
   /// How many rows those are, whole groups.
-  [[nodiscard]] static std::size_t grouped_rows(std::size_t rows) noexcept {
-    return round_up(rows, std::bit_floor(std::min(rows, most_grouped_rows)));
-  }
+  [[nodiscard]] static std::size_t grouped_rows(std::size_t rows) noexcept { return round_up(rows, group_of(rows)); }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// Room for the input of weights that have an order of their columns.
   [[nodiscard]] MatrixView<float> reordered(std::size_t rows, std::size_t cols) const noexcept {
@@ -85,6 +78,10 @@ class CpuScratch {
   [[nodiscard]] std::size_t bytes() const noexcept { return floats_.size() + quantized_.size() + reordered_.size(); }
 
  private:
+  // How many of `rows` rows lie side by side.
+  [[nodiscard]] static std::size_t group_of(std::size_t rows) noexcept {
+    return std::bit_floor(std::min(rows, most_grouped_rows));
+  }
   // Of one block of a row: integers, two scales, d_sum, two sums.
   static constexpr std::size_t quantized_block_bytes = activation_block + 5 * sizeof(float);
   PageBuffer floats_, quantized_, reordered_;
@@ -151,17 +148,16 @@ struct Ops<Cpu> {
       const std::uint32_t* const order = jobs[0].weight->order;
       std::size_t n = 1;
       while (n < jobs.size() && jobs[n].weight->order == order) ++n;
-      if (order == nullptr) {
-        const Call call{x, jobs.first(n)};
-        linear<Q>(cpu, scratch, std::span(&call, 1), precision);
-      } else {
+      MatrixView<const float> in = x;
+      if (order != nullptr) {
         const MatrixView<float> moved = scratch.reordered(x.rows(), x.cols());
         each_row(cpu, x.rows(), x.cols(), [&](std::size_t t) {
           for (std::size_t i = 0; i < x.cols(); ++i) moved(t, i) = x(t, order[i]);
         });
-        const Call call{moved, jobs.first(n)};
-        linear<Q>(cpu, scratch, std::span(&call, 1), precision);
+        in = moved;
       }
+      const Call call{in, jobs.first(n)};
+      linear<Q>(cpu, scratch, std::span(&call, 1), precision);
       jobs = jobs.subspan(n);
     }
   }
@@ -290,13 +286,13 @@ struct Ops<Cpu> {
       std::array<std::size_t, most_calls + 1> ends{};
       const std::size_t first = begin_of(e);
       std::size_t n = 0, grouped = 0;
-      for (bool more = true; e < experts.size() && more; e += more ? 1 : 0) {
-        const std::size_t count = begin_of(e + 1) - begin_of(e);
+      for (; e < experts.size(); ++e) {
+        const std::size_t end = begin_of(e + 1) - first, count = end - ends[n];
         if (count == 0) continue;
         grouped += Scratch::grouped_rows(count);
-        const bool fits = begin_of(e + 1) - first <= buffers.gathered.rows() && grouped <= scratch.rows();
-        more = n == 0 || (n < most_calls && fits && !reordered(experts[e]) && !reordered(*run[0]));
-        if (more) run[n] = &experts[e], ends[++n] = begin_of(e + 1) - first;
+        const bool fits = n < most_calls && end <= buffers.gathered.rows() && grouped <= scratch.rows();
+        if (n > 0 && (!fits || reordered(experts[e]) || reordered(*run[0]))) break;
+        run[n] = &experts[e], ends[++n] = end;
       }
       if (n == 0) break;  // nobody's are left
       const auto slot = [&](std::size_t i) { return std::size_t{buffers.order[first + i]}; };
