@@ -45,9 +45,27 @@ Expected<void> write_states(const std::string& path, const Recorder& recorder, c
   return write_safetensors(path, tensors);
 }
 
+// The `count` tokens with the largest logits, largest first; of equal ones the lower id.
+Expected<std::vector<TokenId>> largest(std::span<const float> logits, std::size_t count) {
+  std::vector<TokenId> order(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i])) return Error{ErrorCode::numeric, concat("the logit of token ", i, " is not a number")};
+    order[i] = static_cast<TokenId>(i);
+  }
+  count = std::min(count, logits.size());
+  const auto logit = [&](TokenId id) { return logits[static_cast<std::size_t>(id)]; };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](TokenId a, TokenId b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
+  order.resize(count);
+  return order;
+}
+
+std::string quoted_piece(const AnyModel& model, TokenId id) {
+  return model.tokenizer() ? json_text(model.tokenizer()->piece(id)).dump() : std::string();
+}
+
 Expected<int> logits(const LogitsFlags& flags) {
   if (flags.ids_option->count() == 0 && !flags.text.given()) throw UsageError("--ids, TEXT or --file is required");
-  if (flags.all && flags.out.empty() && flags.states.empty()) throw UsageError("--all is for --out or --states");
   keep_apart(flags.out, "--out", flags.model.path, "the model");
   keep_apart(flags.states, "--states", flags.model.path, "the model");
   keep_apart(flags.states, "--states", flags.out, "--out");
@@ -80,24 +98,27 @@ Expected<int> logits(const LogitsFlags& flags) {
 
   if (!flags.states.empty()) NIHAO_CHECK(write_states(flags.states, recorder, model.config()));
 
-  const std::span<const float> last = std::span(rows).last(vocab);
-  std::vector<TokenId> order(vocab);
-  for (std::size_t i = 0; i < vocab; ++i) order[i] = static_cast<TokenId>(i);
-  for (std::size_t i = 0; i < vocab; ++i)
-    if (std::isnan(last[i])) return Error{ErrorCode::numeric, concat("the logit of token ", i, " is not a number")};
-  const std::size_t top = std::min(flags.top, vocab);
-  const auto logit = [&](TokenId id) { return last[static_cast<std::size_t>(id)]; };
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
-                    [&](TokenId a, TokenId b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
-  order.resize(top);
+  // A file has all positions; without one they are printed.
+  const bool each = flags.all && flags.out.empty() && flags.states.empty();
+  const std::size_t kept = rows.size() / vocab;
+  Json positions(Json::value_t::array);
+  for (std::size_t i = each ? 0 : kept - 1; i < kept; ++i) {
+    const std::span<const float> row = std::span(rows).subspan(i * vocab, vocab);
+    NIHAO_TRY(const std::vector<TokenId> likeliest, largest(row, flags.top));
+    if (flags.json) {
+      Json list(Json::value_t::array);
+      for (const TokenId id : likeliest) list.push_back({{"id", id}, {"logit", row[static_cast<std::size_t>(id)]}});
+      positions.push_back(std::move(list));
+      continue;
+    }
+    if (each) fmt::print("after {} {}\n", ids[i], quoted_piece(model, ids[i]));
+    for (const TokenId id : likeliest)
+      fmt::print("{:>7}  {:>10.5f}  {}\n", id, row[static_cast<std::size_t>(id)], quoted_piece(model, id));
+  }
   if (flags.json) {
-    Json list(Json::value_t::array);
-    for (const TokenId id : order) list.push_back({{"id", id}, {"logit", logit(id)}});
-    print_json({{"ids", ids}, {"top", std::move(list)}});
-  } else {
-    for (const TokenId id : order)
-      fmt::print("{:>7}  {:>10.5f}  {}\n", id, logit(id),
-                 model.tokenizer() ? json_text(model.tokenizer()->piece(id)).dump() : "");
+    Json document = {{"ids", ids}, {"top", positions.back()}};
+    if (each) document["positions"] = std::move(positions);
+    print_json(document);
   }
   return 0;
 }
@@ -116,7 +137,7 @@ void add_logits(Commands& commands) {
       ->type_name("N")
       ->transform(within(0, 1 << 24))
       ->capture_default_str();
-  app.add_flag("--all", flags->all, "--out (and --states) have the logits of every position, not of the last alone");
+  app.add_flag("--all", flags->all, "of every position, not of the last alone");
   app.add_option("--out", flags->out, "write the logits to this safetensors file: tensor \"logits\", f32 [positions, vocabulary]")
       ->type_name("F")
       ->check(not_empty());

@@ -229,6 +229,13 @@ TEST_CASE("logits gives the likeliest tokens, and writes all of them to a file")
   CHECK(all->find("logits")->shape == std::vector<std::uint64_t>{json["ids"].size(), 272});
   const auto rows = *all->values<float>("logits");
   CHECK(std::equal(values.begin(), values.end(), rows.end() - 272));
+  // Without a file every position is printed.
+  const Json printed = json_of({"logits", "--model", model(), "--all", "--top", "3", "hello"});
+  CHECK(printed["top"] == json["top"]);
+  REQUIRE(printed["positions"].size() == json["ids"].size());
+  for (std::size_t i = 0; i < printed["positions"].size(); ++i)
+    for (const Json& token : printed["positions"][i])
+      CHECK(rows[i * 272 + token["id"].get<std::size_t>()] == token["logit"].get<float>());
 }
 
 TEST_CASE("logits of the golden prompts are the golden logits, exactly computed") {

@@ -171,7 +171,6 @@ TEST_CASE("flags that would have no effect are bad usage") {
   refused(run, {"--chain", ""}, "--chain: it is empty");
   refused(run, {"--stop", ""}, "--stop: it is empty");
   refused({"inspect", "m"}, {"--arrays"}, "--arrays requires --json");
-  refused({"logits", "--model", "m", "hi"}, {"--all"}, "--all is for --out or --states");
   refused({"render", "--model", "m", "--context", "c"}, {"--tools", "t"}, "--tools");
   refused({"render", "--model", "m", "--context", "c"}, {"--no-generation-prompt"}, "--no-generation-prompt");
   refused({"bench", "--model", "m"}, {"-p", "0", "-n", "0"}, "there is nothing to measure");
