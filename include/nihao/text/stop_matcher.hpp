@@ -26,8 +26,10 @@ class StopMatcher {
   /// The text that is now certain; valid until the next call. After a match nothing more comes out.
   std::string_view push(std::string_view text) {
     out_.clear();
+    consumed_ = 0;
     if (matched()) return out_;
     for (const char byte : text) {
+      ++consumed_;
       held_ += byte;
       const Stop* longest = nullptr;
       for (Stop& stop : stops_) {
@@ -55,6 +57,8 @@ class StopMatcher {
   [[nodiscard]] bool matched() const noexcept { return !hit_.empty(); }
   /// The stop string that ended the text; empty while there is none.
   [[nodiscard]] std::string_view hit() const noexcept { return hit_; }
+  /// How many bytes of the last push were read: all of them, or up to the end of the stop string.
+  [[nodiscard]] std::size_t consumed() const noexcept { return consumed_; }
 
  private:
   struct Stop {
@@ -77,6 +81,7 @@ class StopMatcher {
 
   std::vector<Stop> stops_;
   std::string held_, out_, hit_;
+  std::size_t consumed_ = 0;
   bool keep_;
 };
 
