@@ -143,6 +143,9 @@ TEST_CASE("Falcon: every case has the vendor's ids, text and pieces") {
 TEST_CASE("DeepSeek Coder: every case has the vendor's ids, text and pieces") {
   check_cases("deepseek-coder", test::data("text/vocabs/ggml-vocab-deepseek-coder.gguf"), 572);
 }
+TEST_CASE("DeepSeek LLM: every case has the vendor's ids, text and pieces") {
+  check_cases("deepseek-llm", test::data("text/vocabs/ggml-vocab-deepseek-llm.gguf"), 572);
+}
 TEST_CASE("Phi-3: every case has the vendor's ids, text and pieces") {
   check_cases("phi-3", test::data("text/vocabs/ggml-vocab-phi-3.gguf"), 623);
 }

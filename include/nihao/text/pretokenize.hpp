@@ -13,6 +13,8 @@
 #include "../base/error.hpp"
 #include "../base/str.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 namespace nihao {
@@ -228,6 +230,64 @@ struct SpacedRun {
   }
 };
 
+/// Code points from first to last; a set is a list of such ranges in rising order.
+struct CodeRange {
+  char32_t first, last;
+};
+template <std::size_t N>
+constexpr bool contains(const CodeRange (&set)[N], char32_t code) noexcept {
+  const CodeRange* found =
+      std::upper_bound(set, set + N, code, [](char32_t c, const CodeRange& range) { return c < range.first; });
+  return found != set && code <= (found - 1)->last;
+}
+
+// What DeepSeek LLM's tokenizer.json lists as letters (most of Lu, Ll and Lt of Unicode 6) and as punctuation (ASCII's letters
+// are in that range: a word that mixes them with others is cut again).
+inline constexpr CodeRange deepseek_letters[] = {
+    {0x41, 0x5a},       {0x61, 0x7a},       {0xb5, 0xb5},       {0xc0, 0xd6},       {0xd8, 0xf6},       {0xf8, 0x1ba},
+    {0x1bc, 0x1bf},     {0x1c4, 0x293},     {0x295, 0x2af},     {0x370, 0x373},     {0x376, 0x377},     {0x37b, 0x37d},
+    {0x37f, 0x37f},     {0x386, 0x386},     {0x388, 0x38a},     {0x38c, 0x38c},     {0x38e, 0x3a1},     {0x3a3, 0x3f5},
+    {0x3f7, 0x481},     {0x48a, 0x52f},     {0x531, 0x556},     {0x10a0, 0x10c5},   {0x13a0, 0x13f5},   {0x13f8, 0x13fd},
+    {0x1c90, 0x1cba},   {0x1cbd, 0x1cbf},   {0x1d00, 0x1d2b},   {0x1d6b, 0x1d77},   {0x1d79, 0x1d9a},   {0x1e00, 0x1f15},
+    {0x1f18, 0x1f1d},   {0x1f20, 0x1f45},   {0x1f48, 0x1f4d},   {0x1f50, 0x1f57},   {0x1f59, 0x1f59},   {0x1f5b, 0x1f5b},
+    {0x1f5d, 0x1f5d},   {0x1f5f, 0x1f7d},   {0x1f80, 0x1fb4},   {0x1fb6, 0x1fbc},   {0x1fbe, 0x1fbe},   {0x1fc2, 0x1fc4},
+    {0x1fc6, 0x1fcc},   {0x1fd0, 0x1fd3},   {0x1fd6, 0x1fdb},   {0x1fe0, 0x1fec},   {0x1ff2, 0x1ff4},   {0x1ff6, 0x1ffc},
+    {0x2102, 0x2102},   {0x2107, 0x2107},   {0x210a, 0x2113},   {0x2115, 0x2115},   {0x2119, 0x211d},   {0x2124, 0x2124},
+    {0x2126, 0x2126},   {0x2128, 0x2128},   {0x212a, 0x212d},   {0x212f, 0x2134},   {0x2139, 0x2139},   {0x213c, 0x213f},
+    {0x2145, 0x2149},   {0x214e, 0x214e},   {0x2183, 0x2184},   {0x2c00, 0x2c7b},   {0x2c7e, 0x2ce4},   {0x2ceb, 0x2cee},
+    {0x2cf2, 0x2cf3},   {0xa640, 0xa66d},   {0xa680, 0xa69b},   {0xa722, 0xa76f},   {0xa771, 0xa787},   {0xa78b, 0xa78e},
+    {0xab70, 0xabbf},   {0xfb00, 0xfb06},   {0xfb13, 0xfb17},   {0xff21, 0xff3a},   {0xff41, 0xff5a},   {0x10400, 0x1044f},
+    {0x104b0, 0x104d3}, {0x104d8, 0x104fb}, {0x10c80, 0x10cb2}, {0x10cc0, 0x10cf2}, {0x118a0, 0x118df}, {0x1e900, 0x1e943}};
+inline constexpr CodeRange deepseek_punctuation[] = {{0x21, 0x2f},     {0x3a, 0x7e},     {0x2018, 0x201f},
+                                                     {0x3000, 0x3002}, {0xff01, 0xff0f}, {0xff1a, 0xff5e}};
+
+/// \s?X+ for a set X of code points.
+template <const auto& Set>
+struct SpacedSetRun {
+  static const char* match(const char* at, const char* end) noexcept {
+    const auto in_set = [](const char* p) { return contains(Set, decode_utf8_unchecked(p)); };
+    const CharAt c = char_at(at);
+    const char* p = (c.properties & unicode::white_space) && c.end != end && !in_set(at) ? c.end : at;
+    const char* first = p;
+    while (p != end && in_set(p)) p += utf8_length(*p);
+    return p == first ? nullptr : p;
+  }
+};
+
+/// \s+$ : the white space that a text ends in.
+struct TrailingWhiteSpace {
+  static const char* next(const char* at, const char* end) noexcept {
+    const char* start = end;
+    while (start != at) {
+      const char* p = start - 1;
+      while (p != at && is_utf8_continuation(*p)) --p;
+      if ((char_at(p).properties & unicode::white_space) == 0) break;
+      start = p;
+    }
+    return start == at ? end : start;
+  }
+};
+
 /// A run of code points in two ranges.
 template <char32_t First, char32_t Last, char32_t First2, char32_t Last2>
 struct RangeRun {
@@ -328,6 +388,10 @@ void pretokenize(Pretokenizer rules, std::string_view text, F&& each) {
     case Pretokenizer::qwen35: return Stages<Cl100kWords<1, unicode::letter | unicode::mark>>::run(begin, end, each);
     case Pretokenizer::gpt4o: return Stages<O200kWords<3, true>>::run(begin, end, each);
     case Pretokenizer::tekken: return Stages<O200kWords<1, false>>::run(begin, end, each);
+    case Pretokenizer::deepseek_llm:
+      return Stages<Isolate<One<unicode::line_break>>, Isolate<SpacedSetRun<deepseek_letters>>,
+                    Isolate<SpacedSetRun<deepseek_punctuation>>, TrailingWhiteSpace,
+                    Isolate<RangeRun<0x0800, 0x9FA5, 0xAC00, 0xD7FF>>, Isolate<Number<1>>>::run(begin, end, each);
     case Pretokenizer::deepseek_coder:
       return Stages<Isolate<One<unicode::line_break>>, Isolate<SpacedRun<unicode::letter>>,
                     Isolate<SpacedRun<unicode::punctuation>>, Isolate<RangeRun<0x0800, 0x9FA5, 0xAC00, 0xD7FF>>,

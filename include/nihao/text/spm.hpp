@@ -49,20 +49,11 @@ class SentencePieceEncoder {
     return encoder;
   }
 
-  /// Appends the ids of `text`. Every first byte is taken to begin a character of the length it announces.
-  /// `text` is shorter than 4 GiB.
+  /// Appends the ids of `text`, which is shorter than 4 GiB.
   void encode(const Vocabulary& vocabulary, std::string_view text, std::vector<TokenId>& out, Workspace& work) const {
-    // No join can cross the border before a space if no token has the byte at its left before a space: each stretch between
-    // such borders is encoded alone, with the same result as all at once. Mostly a stretch is a word with its space.
-    for (std::size_t start = 0; start < text.size();) {
-      std::size_t characters = 0, end = start;
-      do {
-        end += std::min<std::size_t>(utf8_length(text[end]), text.size() - end);
-        ++characters;
-      } while (end < text.size() && (text[end] != ' ' || vocabulary.space_may_follow(text[end - 1])));
-      encode_stretch(vocabulary, text.substr(start, end - start), characters, out, work);
-      start = end;
-    }
+    vocabulary.cut_before_spaces(text, false, [&](std::string_view stretch, std::size_t characters) {
+      encode_stretch(vocabulary, stretch, characters, out, work);
+    });
   }
 
  private:

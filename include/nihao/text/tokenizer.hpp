@@ -72,8 +72,10 @@ class Tokenizer {
     return type(id) == TokenType::control || type(id) == TokenType::unknown;
   }
 
-  [[nodiscard]] bool adds_bos() const noexcept { return add_bos_; }
-  [[nodiscard]] bool adds_eos() const noexcept { return add_eos_; }
+  /// What EncodeOptions::add_special puts before and after a text.
+  [[nodiscard]] std::span<const TokenId> before() const noexcept { return before_; }
+  [[nodiscard]] std::span<const TokenId> after() const noexcept { return after_; }
+  [[nodiscard]] bool adds_bos() const noexcept { return std::find(before_.begin(), before_.end(), bos_) != before_.end(); }
   [[nodiscard]] bool adds_space_prefix() const noexcept { return add_space_prefix_; }
 
   /// The bytes a token adds to a text; `first`: at its start, where the space that encode() put in front is taken off.
@@ -90,8 +92,8 @@ class Tokenizer {
 
   void encode_words(const BytePairEncoder& encoder, std::string_view text, bool parse_special, std::vector<TokenId>& out) const;
 
-  void encode_stretches(const SentencePieceEncoder& encoder, std::string_view text, bool parse_special,
-                        std::vector<TokenId>& out) const;
+  template <class Encoder>
+  void encode_stretches(const Encoder& encoder, std::string_view text, bool parse_special, std::vector<TokenId>& out) const;
 
   void find_special_tokens(const TokenizerData& data, TokenId eom);
 
@@ -100,10 +102,10 @@ class Tokenizer {
   Vocabulary vocabulary_;
   SpecialTokens special_;
   std::variant<std::monostate, BytePairEncoder, SentencePieceEncoder> encoder_;
-  std::vector<TokenId> eog_;
+  std::vector<TokenId> eog_, before_, after_;
   TokenId bos_ = no_token, eos_ = no_token, eot_ = no_token, pad_ = no_token, unknown_ = no_token;
   Pretokenizer words_ = Pretokenizer::gpt2;
-  bool nfc_ = false, add_space_prefix_ = false, clean_spaces_ = false, add_bos_ = false, add_eos_ = false;
+  bool nfc_ = false, add_space_prefix_ = false, clean_spaces_ = false;
 };
 
 }  // namespace nihao

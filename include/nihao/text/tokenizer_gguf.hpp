@@ -44,6 +44,7 @@ inline constexpr PretokenizerName pretokenizer_names[] = {
     {.name = "gpt-4o", .words = Pretokenizer::gpt4o},
     {.name = "llama4", .words = Pretokenizer::gpt4o},
     {.name = "tekken", .words = Pretokenizer::tekken, .whole_words_first = true, .add_bos = true},
+    {.name = "deepseek-llm", .words = Pretokenizer::deepseek_llm},
     {.name = "deepseek-coder", .words = Pretokenizer::deepseek_coder},
     {.name = "deepseek-v3", .words = Pretokenizer::deepseek3},
 };

@@ -18,20 +18,28 @@ NIHAO_INLINE Expected<Tokenizer> Tokenizer::from_data(const TokenizerData& data)
   if (data.tokens.empty()) return Error{ErrorCode::missing, "the vocabulary is empty"};
   Tokenizer t;
   const bool byte_pair = data.model == TokenizerData::Model::byte_pair;
-  NIHAO_TRY(t.vocabulary_,
-            Vocabulary::build(byte_pair ? PieceSpelling::byte_level : PieceSpelling::sentencepiece, data.tokens, data.types));
+  NIHAO_TRY(t.vocabulary_, Vocabulary::build(byte_pair ? data.spelling : PieceSpelling::sentencepiece, data.tokens, data.types));
   const auto known = [&](TokenId id) { return t.vocabulary_.contains(id) ? id : no_token; };
   t.bos_ = known(data.bos), t.eos_ = known(data.eos), t.eot_ = known(data.eot), t.pad_ = known(data.pad);
   t.unknown_ = known(data.unknown);
   t.words_ = data.words;
   t.nfc_ = data.nfc;
-  t.add_space_prefix_ = !byte_pair && data.add_space_prefix;
+  t.add_space_prefix_ = t.vocabulary_.spelling() == PieceSpelling::sentencepiece && data.add_space_prefix;
   t.clean_spaces_ = data.clean_spaces;
-  t.add_bos_ = data.add_bos && t.bos_ != no_token;
-  t.add_eos_ = data.add_eos && t.eos_ != no_token;
+  const auto around = [&](const std::vector<TokenId>& said, bool flag, TokenId id) {
+    return said.empty() && flag && id != no_token ? std::vector<TokenId>{id} : said;
+  };
+  t.before_ = around(data.before, data.add_bos, t.bos_);
+  t.after_ = around(data.after, data.add_eos, t.eos_);
+  for (const std::vector<TokenId>* list : {&t.before_, &t.after_})
+    for (const TokenId id : *list)
+      if (!t.vocabulary_.contains(id)) return Error{ErrorCode::malformed, concat("token ", id, " is not in the vocabulary")};
   t.find_special_tokens(data, known(data.eom));
   if (byte_pair) {
-    NIHAO_TRY(t.encoder_, BytePairEncoder::build(t.vocabulary_, data.merges, data.whole_words_first));
+    NIHAO_TRY(t.encoder_, BytePairEncoder::build(t.vocabulary_, data.merges,
+                                                 {.whole_words_first = data.whole_words_first,
+                                                  .unknown = t.unknown_,
+                                                  .spaces_part_words = data.spaces_part_words}));
   } else {
     NIHAO_TRY(t.encoder_, SentencePieceEncoder::build(t.vocabulary_, data.scores, t.unknown_));
   }
@@ -41,12 +49,14 @@ NIHAO_INLINE Expected<Tokenizer> Tokenizer::from_data(const TokenizerData& data)
 NIHAO_INLINE Expected<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   if (text.size() > INT32_MAX) return Error{ErrorCode::limit, "a text may have at most 2^31 - 1 bytes"};
   std::vector<TokenId> out;
+  if (options.add_special) out = before_;
   out.reserve(text.size() / 4 + 8);
-  if (options.add_special && add_bos_) out.push_back(bos_);
-  if (const auto* byte_pair = std::get_if<BytePairEncoder>(&encoder_)) encode_words(*byte_pair, text, options.parse_special, out);
+  if (const auto* byte_pair = std::get_if<BytePairEncoder>(&encoder_); byte_pair && !byte_pair->merges_characters())
+    encode_words(*byte_pair, text, options.parse_special, out);
+  else if (byte_pair) encode_stretches(*byte_pair, text, options.parse_special, out);
   else if (const auto* spm = std::get_if<SentencePieceEncoder>(&encoder_))
     encode_stretches(*spm, text, options.parse_special, out);
-  if (options.add_special && add_eos_) out.push_back(eos_);
+  if (options.add_special) out.insert(out.end(), after_.begin(), after_.end());
   return out;
 }
 
@@ -81,9 +91,10 @@ NIHAO_INLINE void Tokenizer::encode_words(const BytePairEncoder& encoder, std::s
   special_.split(text, parse_special, plain, [&](TokenId id) { out.push_back(id); });
 }
 
-NIHAO_INLINE void Tokenizer::encode_stretches(const SentencePieceEncoder& encoder, std::string_view text, bool parse_special,
-                                              std::vector<TokenId>& out) const {
-  SentencePieceEncoder::Workspace work;
+template <class Encoder>
+void Tokenizer::encode_stretches(const Encoder& encoder, std::string_view text, bool parse_special,
+                                 std::vector<TokenId>& out) const {
+  typename Encoder::Workspace work;
   std::string input;
   bool prefix = add_space_prefix_;  // is the space in front still to come
   const auto plain = [&](std::string_view part) {
@@ -146,9 +157,10 @@ NIHAO_INLINE void Tokenizer::find_special_tokens(const TokenizerData& data, Toke
     if (id != no_token && !is_eog(id)) eog_.push_back(id);
   };
   end_with(eos_), end_with(eot_), end_with(eom);
+  for (const TokenId id : data.ends) end_with(vocabulary_.contains(id) ? id : no_token);
   for (const std::string_view name : detail::end_names) {
     const TokenId id = find(name).value_or(no_token);
-    if (id == no_token) continue;
+    if (id == no_token || (!data.special_by_name && type(id) == TokenType::normal)) continue;
     end_with(id);
     if (type(id) == TokenType::normal) {
       vocabulary_.set_type(id, TokenType::control);
@@ -160,7 +172,7 @@ NIHAO_INLINE void Tokenizer::find_special_tokens(const TokenizerData& data, Toke
     const TokenId id = find(name).value_or(no_token);
     if (id != no_token && type(id) == TokenType::control) end_with(id);
   }
-  if (const TokenId id = find("</s>").value_or(no_token); type(id) == TokenType::normal) add(id, false);
+  if (const TokenId id = find("</s>").value_or(no_token); data.special_by_name && type(id) == TokenType::normal) add(id, false);
   // In the harmony format <|end|> ends a message, not the turn.
   if (find("<|return|>") && find("<|call|>")) {
     if (const auto end = find("<|end|>"); end && *end != eos_ && *end != eot_) std::erase(eog_, *end);

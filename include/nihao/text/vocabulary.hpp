@@ -4,6 +4,7 @@
 
 #include "flat_index.hpp"
 #include "token.hpp"
+#include "utf8.hpp"
 
 #include "../base/error.hpp"
 #include "../base/str.hpp"
@@ -98,6 +99,19 @@ inline bool append_byte_level(std::string& out, std::string_view spelling) {
   return true;
 }
 
+/// Appends a SentencePiece spelling with a plain space for each U+2581.
+inline void append_unescaped(std::string& out, std::string_view spelling) {
+  const std::size_t before = out.size();
+  out.resize(before + spelling.size());
+  char* to = out.data() + before;
+  for (std::size_t i = 0; i < spelling.size();) {
+    const bool space = spelling[i] == '\xE2' && spelling.substr(i, 3) == "\xE2\x96\x81";
+    *to++ = space ? ' ' : spelling[i];
+    i += space ? 3 : 1;
+  }
+  out.resize(static_cast<std::size_t>(to - out.data()));
+}
+
 /// The value of <0xNN>, or -1.
 inline int byte_token_value(std::string_view text) noexcept {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
@@ -188,6 +202,22 @@ class Vocabulary {
   /// True if some normal token has a space right after this byte (sentencepiece spelling).
   [[nodiscard]] bool space_may_follow(char byte) const noexcept { return before_space_[static_cast<unsigned char>(byte)]; }
 
+  /// Cuts `text` before the spaces that no token crosses, and calls `each(stretch, characters)` in order: encoding the stretches
+  /// one by one is encoding all at once. Mostly a stretch is a word with its space. Every first byte is taken to begin a
+  /// character of the length it announces. `always`: before every space, whatever the tokens are.
+  template <class F>
+  void cut_before_spaces(std::string_view text, bool always, F&& each) const {
+    for (std::size_t start = 0; start < text.size();) {
+      std::size_t characters = 0, end = start;
+      do {
+        end += std::min<std::size_t>(utf8_length(text[end]), text.size() - end);
+        ++characters;
+      } while (end < text.size() && (text[end] != ' ' || (!always && space_may_follow(text[end - 1]))));
+      each(text.substr(start, end - start), characters);
+      start = end;
+    }
+  }
+
   /// The length of the longest normal token, in bytes.
   [[nodiscard]] std::size_t longest() const noexcept { return longest_; }
 
@@ -223,24 +253,12 @@ class Vocabulary {
     return {};
   }
 
-  // Sentencepiece text with a plain space for each U+2581; notes which bytes come before a space.
+  // Sentencepiece text; notes which bytes come before a space.
   void append_unescaped(std::string_view text) {
     const std::size_t before = bytes_.size();
-    bytes_.resize(before + text.size());
-    char* const begin = bytes_.data() + before;
-    char* to = begin;
-    for (std::size_t i = 0; i < text.size();) {
-      const char byte = text[i];
-      if (byte == '\xE2' && i + 2 < text.size() && text[i + 1] == '\x96' && text[i + 2] == '\x81') {
-        if (to != begin) before_space_[static_cast<unsigned char>(to[-1])] = true;
-        *to++ = ' ';
-        i += 3;
-      } else {
-        *to++ = byte;
-        ++i;
-      }
-    }
-    bytes_.resize(static_cast<std::size_t>(to - bytes_.data()));
+    detail::append_unescaped(bytes_, text);
+    for (std::size_t i = before + 1; i < bytes_.size(); ++i)
+      if (bytes_[i] == ' ') before_space_[static_cast<unsigned char>(bytes_[i - 1])] = true;
   }
 
   void index_normal_tokens() {
