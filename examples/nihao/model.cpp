@@ -74,7 +74,7 @@ Expected<AnyModel> load_model(const ModelFlags& flags, std::stop_token stop) {
 }
 
 Expected<AnyModel::Text> load_text(const std::string& path) {
-  if (is_folder(path)) return AnyModel::Text{};     // the library reads no tokenizer from folders
+  if (is_folder(path)) return text_from_folder(path);
   auto gguf = Gguf::open(path, GgufTypes::listed);  // weights that cannot be computed with do not matter here
   if (!gguf) return std::move(gguf).error();
   auto text = text_from_gguf(*gguf);

@@ -13,8 +13,8 @@ using namespace nihao;
 
 namespace {
 
-// `mended`: so many cases come back whole here where Hugging Face's decoder breaks them: it takes an added token that is a letter, such as
-// DeepSeek Coder's "\u00FC", for the spelling of a byte.
+// `mended`: so many cases come back whole here where Hugging Face's decoder breaks them: it takes an added token that is a
+// letter, such as DeepSeek Coder's "\u00FC", for the spelling of a byte.
 void check_hf_cases(const std::string& name, std::size_t cases, std::size_t mended = 0) {
   const auto file = test::data("text/hf/" + name + ".tokenizer.json");
   const auto path = test::data("text/hf/" + name + ".json");
@@ -33,7 +33,8 @@ void check_hf_cases(const std::string& name, std::size_t cases, std::size_t mend
     if (c.contains("ids_add_special"))
       CHECK(*tokenizer->encode(text, {.parse_special = true}) == c["ids_add_special"].get<std::vector<TokenId>>());
     auto decoded = c["decoded"].get<std::string>();
-    if (mended > 0 && decoded.find("\uFFFD") != std::string::npos && text.find("\uFFFD") == std::string::npos) decoded = text, --mended;
+    if (mended > 0 && decoded.find("\uFFFD") != std::string::npos && text.find("\uFFFD") == std::string::npos)
+      decoded = text, --mended;
     CHECK(tokenizer->decode(ids, {.clean_spaces = false}) == decoded);
     StreamDecoder decoder(*tokenizer, {.skip_special = false});
     std::string streamed;
@@ -67,7 +68,9 @@ std::string refusal(std::string_view pointer, std::string_view value) {
 }  // namespace
 
 TEST_CASE("GPT-2's tokenizer.json gives the ids of Hugging Face's engine") { check_hf_cases("gpt2", 306); }
-TEST_CASE("DeepSeek Coder's tokenizer.json gives the ids of Hugging Face's engine") { check_hf_cases("deepseek-coder-33b-base", 333, 40); }
+TEST_CASE("DeepSeek Coder's tokenizer.json gives the ids of Hugging Face's engine") {
+  check_hf_cases("deepseek-coder-33b-base", 333, 40);
+}
 TEST_CASE("DeepSeek-V3's tokenizer.json gives the ids of Hugging Face's engine") { check_hf_cases("deepseek-v3", 333); }
 TEST_CASE("Llama 2's tokenizer.json, which merges characters, gives the ids of Hugging Face's engine") {
   check_hf_cases("llama2-spm-bpe", 312);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../files/safetensors.hpp"
+#include "../text/tokenizer_json.hpp"
 #include "hf_adapter.hpp"
 #include "hf_config.hpp"
 #include "hf_quantization.hpp"
@@ -9,7 +10,9 @@
 
 #include <cstring>
 
-namespace nihao::detail {
+namespace nihao {
+
+namespace detail {
 
 /// Whether the file's tensors and what its config says of the head go together: transformers would make up a head that is not
 /// there, and ignore one that a tied model has too.
@@ -44,4 +47,34 @@ NIHAO_INLINE Expected<HfModel> read_hf(const std::string& folder, const LoadOpti
   return HfModel{std::move(hf->config), std::move(weights), std::move(cpu)};
 }
 
-}  // namespace nihao::detail
+/// The template that a tokenizer_config.json has, or of several the one named "default"; empty where it has none.
+[[nodiscard]] inline std::string_view config_template(const Json& config) {
+  const Json* value = json_find(config, "chat_template");
+  if (value != nullptr && value->is_array())
+    for (const Json& named : *value)
+      if (const Json* name = json_find(named, "name"); name != nullptr && *name == "default")
+        value = json_find(named, "template");
+  return value != nullptr && value->is_string() ? std::string_view(value->get_ref<const std::string&>()) : std::string_view();
+}
+
+}  // namespace detail
+
+NIHAO_INLINE Expected<AnyModel::Text> text_from_folder(const std::string& folder) {
+  AnyModel::Text text;
+  text.tokenizer = tokenizer_from_folder(folder);
+  if (!text.tokenizer) {
+    const ErrorCode code = text.tokenizer.error().code;
+    if (code != ErrorCode::io && code != ErrorCode::unsupported) return std::move(text.tokenizer).error();
+  }
+  if (const auto file = MappedFile::open(concat(folder, "/chat_template.jinja"))) {
+    text.chat_template = ChatTemplate::parse({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+    return text;
+  }
+  auto config = detail::read_config_json(concat(folder, "/tokenizer_config.json"));
+  if (!config && config.error().code != ErrorCode::io) return std::move(config).error();
+  const std::string_view source = config ? detail::config_template(*config) : std::string_view();
+  if (!source.empty()) text.chat_template = ChatTemplate::parse(source);
+  return text;
+}
+
+}  // namespace nihao

@@ -13,7 +13,8 @@ namespace nihao {
 /// From the contents of `tokenizer.json`; of `tokenizer_config.json` (which tokens are BOS and EOS, and what decoding does with
 /// spaces) and `generation_config.json` (which others end a generation), either null where there is none.
 /// Errors: missing, mismatch, malformed, unsupported, each with the path of the key.
-[[nodiscard]] Expected<Tokenizer> tokenizer_from_json(const Json& tokenizer, const Json& config = {}, const Json& generation = {});
+[[nodiscard]] Expected<Tokenizer> tokenizer_from_json(const Json& tokenizer, const Json& config = {},
+                                                      const Json& generation = {});
 
 /// From a folder: `tokenizer.json` with the two others beside it. Errors: the same, and io, limit (a file of more than 256 MiB).
 [[nodiscard]] Expected<Tokenizer> tokenizer_from_folder(const std::string& folder);

@@ -13,9 +13,10 @@ namespace nihao {
 namespace detail {
 
 [[nodiscard]] inline Error unknown_step(const Json& value, std::string_view path) {
-  return Error{ErrorCode::unsupported, concat("it is ", printable(value.dump(-1, ' ', true, Json::error_handler_t::replace), 300),
-                                              ", and this is not known"),
-               std::string(path)};
+  return Error{
+      ErrorCode::unsupported,
+      concat("it is ", printable(value.dump(-1, ' ', true, Json::error_handler_t::replace), 300), ", and this is not known"),
+      std::string(path)};
 }
 
 /// A step and its path: the members of a Sequence, in order, however they are nested; nothing for null.
@@ -52,13 +53,13 @@ struct JsonStep {
 
 // The expressions that the families' files have, as they are written there (tokenizer_data.hpp tells what each means).
 #define NIHAO_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define NIHAO_O200K(digits, contractions)                                                                                     \
-  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" contractions                     \
-  "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" contractions "|" digits          \
+#define NIHAO_O200K(digits, contractions)                                                                              \
+  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" contractions             \
+  "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" contractions "|" digits \
   "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define NIHAO_CL100K(letters, digits, others)                                                                                 \
-  NIHAO_CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?" letters "+|" digits "| ?[^\\s" others                                            \
-                     "]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+  NIHAO_CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?" letters "+|" digits "| ?[^\\s" others "]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|" \
+                                                                                     "\\s+"
 inline constexpr std::string_view gpt2_expression =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 inline constexpr std::string_view llama3_expression = NIHAO_CL100K("\\p{L}", "\\p{N}{1,3}", "\\p{L}\\p{N}");
@@ -99,8 +100,8 @@ inline constexpr KnownWords known_words[] = {
     {Pretokenizer::tekken, {tekken_expression}},
     {Pretokenizer::deepseek_llm,
      {"[\r\n]", deepseek_letter_runs,
-      "\\s?[!-/:-~\xEF\xBC\x81-\xEF\xBC\x8F\xEF\xBC\x9A-\xEF\xBD\x9E\xE2\x80\x98-\xE2\x80\x9F\xE3\x80\x80-\xE3\x80\x82]+", "\\s+$",
-      "[\xE4\xB8\x80-\xE9\xBE\xA5\xE0\xA0\x80-\xE4\xB8\x80\xEA\xB0\x80-\xED\x9F\xBF]+", each_digit}},
+      "\\s?[!-/:-~\xEF\xBC\x81-\xEF\xBC\x8F\xEF\xBC\x9A-\xEF\xBD\x9E\xE2\x80\x98-\xE2\x80\x9F\xE3\x80\x80-\xE3\x80\x82]+",
+      "\\s+$", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE0\xA0\x80-\xE4\xB8\x80\xEA\xB0\x80-\xED\x9F\xBF]+", each_digit}},
     {Pretokenizer::deepseek_coder,
      {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE0\xA0\x80-\xE4\xB8\x80\xEA\xB0\x80-\xED\x9F\xBF]+",
       each_digit}},
@@ -110,8 +111,8 @@ inline constexpr KnownWords known_words[] = {
       "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}},
 };
 
-/// One step in the words of known_words; nothing for what only spells bytes. Keeping the matches alone (Removed, inverted) is isolating
-/// them where an expression matches everywhere, as those do of which files say it (MiniMax's).
+/// One step in the words of known_words; nothing for what only spells bytes. Keeping the matches alone (Removed, inverted) is
+/// isolating them where an expression matches everywhere, as those do of which files say it (MiniMax's).
 [[nodiscard]] inline Expected<std::string_view> step_name(const JsonStep& step) {
   const Json& s = *step.value;
   NIHAO_TRY(const auto type, json_get<std::string_view>(s, "type"));
@@ -174,14 +175,16 @@ inline constexpr KnownWords known_words[] = {
 [[nodiscard]] inline Expected<TokenId> named_token(const TokenizerData& data, const Json& config, std::string_view key) {
   const Json* value = json_find(config, key);
   if (value == nullptr || value->is_null()) return no_token;
-  NIHAO_TRY(const auto name, value->is_object() ? json_get<std::string_view>(*value, "content") : json_as<std::string_view>(*value, key));
+  NIHAO_TRY(const auto name,
+            value->is_object() ? json_get<std::string_view>(*value, "content") : json_as<std::string_view>(*value, key));
   for (std::size_t i = data.tokens.size(); i-- > 0;)
     if (data.tokens[i] == name && data.types[i] != TokenType::unused) return static_cast<TokenId>(i);
   return no_token;  // some configs name tokens that the vocabulary lacks
 }
 
 /// tokens and types: the model's vocabulary, and the tokens added to it. Gives the texts that are both.
-[[nodiscard]] inline Expected<std::vector<std::string_view>> tokens_from_json(const Json& tokenizer, TokenizerData& data, bool byte_tokens) {
+[[nodiscard]] inline Expected<std::vector<std::string_view>> tokens_from_json(const Json& tokenizer, TokenizerData& data,
+                                                                              bool byte_tokens) {
   constexpr std::size_t most = std::size_t{1} << 24;
   const Json* vocab = json_find(tokenizer, "model.vocab");
   if (vocab == nullptr || !vocab->is_object()) return Error{ErrorCode::missing, "wanted an object of tokens", "model.vocab"};
@@ -205,7 +208,8 @@ inline constexpr KnownWords known_words[] = {
     NIHAO_TRY(const auto text, json_get<std::string_view>(token, "content"));
     NIHAO_TRY(const auto id, json_as<std::uint32_t>(json_value(token, "id"), concat(path, ".id")));
     if (id < data.tokens.size() && data.types[id] == TokenType::normal) both.push_back(text);
-    NIHAO_CHECK(put(text, json_value(token, "id"), concat(path, ".id"), flag("special") ? TokenType::control : TokenType::user_defined));
+    NIHAO_CHECK(
+        put(text, json_value(token, "id"), concat(path, ".id"), flag("special") ? TokenType::control : TokenType::user_defined));
     if (flag("single_word")) return unknown_step(token, path);
     if (flag("lstrip")) data.strip_left.push_back(static_cast<TokenId>(id));
     if (flag("rstrip")) data.strip_right.push_back(static_cast<TokenId>(id));
@@ -213,8 +217,8 @@ inline constexpr KnownWords known_words[] = {
   return both;
 }
 
-/// Rules that make one of `added`, or go on from one, are left out: text of an added token is that token before any rule, and where
-/// special tokens are not to be parsed no rule may make one.
+/// Rules that make one of `added`, or go on from one, are left out: text of an added token is that token before any rule, and
+/// where special tokens are not to be parsed no rule may make one.
 [[nodiscard]] inline Expected<void> merges_from_json(const Json& tokenizer, TokenizerData& data,
                                                      std::span<const std::string_view> added) {
   const Json* merges = json_find(tokenizer, "model.merges");
@@ -259,7 +263,8 @@ inline constexpr KnownWords known_words[] = {
       }
       NIHAO_TRY(const auto name, json_get<std::string>(item, "SpecialToken.id"));
       // Not by path: a name may have a dot in it.
-      if (!names.is_object() || !names.contains(name)) return Error{ErrorCode::missing, concat(printable(name), " is not listed"), concat(step.path, ".special_tokens")};
+      if (!names.is_object() || !names.contains(name))
+        return Error{ErrorCode::missing, concat(printable(name), " is not listed"), concat(step.path, ".special_tokens")};
       NIHAO_TRY(const auto ids, json_array<TokenId>(names.at(name), "ids"));
       std::vector<TokenId>& side = behind ? data.after : data.before;
       side.insert(side.end(), ids.begin(), ids.end());
@@ -300,7 +305,8 @@ inline constexpr KnownWords known_words[] = {
 [[nodiscard]] inline Expected<Json> read_tokenizer_file(const std::string& path) {
   constexpr std::size_t most = std::size_t{256} << 20;
   NIHAO_TRY(const MappedFile file, MappedFile::open(path));
-  if (file.bytes().size() > most) return Error{ErrorCode::limit, concat("it has ", file.bytes().size(), " bytes, the limit is ", most), path};
+  if (file.bytes().size() > most)
+    return Error{ErrorCode::limit, concat("it has ", file.bytes().size(), " bytes, the limit is ", most), path};
   auto json = parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, 32);
   if (!json) return std::move(json).error().in(path);
   return json;
