@@ -11,83 +11,27 @@ namespace {
 
 Penalties penalties(const json& q) { return {q.at("repeat"), q.at("frequency"), q.at("presence"), q.at("last_n")}; }
 
-// The golden's whole chain has four stages that a host could write itself; here they are, as a host would write them.
-struct TopNSigma {
-  static constexpr std::string_view name = "top_n_sigma";
-  double n;
-  void apply(Candidates& c, SamplerState&) const {
-    double sum = 0, squares = 0;
-    for (const Candidate& x : c.items()) sum += static_cast<double>(x.logit);
-    const double mean = sum / static_cast<double>(c.size());
-    for (const Candidate& x : c.items()) squares += (static_cast<double>(x.logit) - mean) * (static_cast<double>(x.logit) - mean);
-    if (n > 0) c.keep_from(static_cast<double>(c.best().logit) - n * std::sqrt(squares / static_cast<double>(c.size())));
-  }
-};
+Dry dry(const json& q) {
+  return {q.at("multiplier"), q.at("base"), q.at("allowed_length"), q.at("last_n"),
+          q.at("breakers").get<std::vector<std::vector<TokenId>>>()};
+}
+Xtc xtc(const json& q) { return {q.at("probability"), q.at("threshold"), q.at("min_keep")}; }
 
-struct Typical {
-  static constexpr std::string_view name = "typical";
-  double p;
-  std::size_t min_keep;
-  void apply(Candidates& c, SamplerState& state) const {
-    c.descending(c.size());
-    const auto q = state.normalise(c);
-    double entropy = 0;
-    for (const auto& t : q) entropy -= static_cast<double>(t.p) * std::log(static_cast<double>(t.p));
-    std::vector<std::size_t> order(q.size());
-    std::iota(order.begin(), order.end(), 0u);
-    const auto distance = [&](std::size_t i) { return std::abs(-std::log(static_cast<double>(q[i].p)) - entropy); };
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return distance(a) < distance(b); });
-    double mass = 0;
-    std::vector<char> stays(q.size(), 0);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      stays[order[i]] = 1;
-      mass += static_cast<double>(q[order[i]].p);
-      if (mass > p && (min_keep == 0 || i + 1 >= min_keep)) break;
-    }
-    const auto items = c.edit();
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (!stays[i]) items[i].logit = -std::numeric_limits<float>::infinity();
-    }
+/// A seed whose first number, xtc's draw, decides as the golden's `chance` does.
+std::uint64_t seed_for(const json& q) {
+  const double probability = q.at("probability"), chance = q.at("chance");
+  std::uint64_t seed = 0;
+  while ((Random(seed).uniform() > probability) != (chance > probability)) ++seed;
+  return seed;
+}
+/// A step of `seed` whose first number is `random`, but for what cannot change a choice: no golden is within 1e-4 of a border.
+std::uint64_t step_for(std::uint64_t seed, double random) {
+  Random stream(seed);
+  for (std::uint64_t step = 0;; ++step) {
+    stream.at(step);
+    if (std::abs(stream.uniform() - random) < 5e-5) return step;
   }
-};
-
-struct Xtc {
-  static constexpr std::string_view name = "xtc";
-  double probability, threshold, chance;
-  std::size_t min_keep;
-  void apply(Candidates& c, SamplerState& state) const {
-    if (probability <= 0 || threshold > 0.5 || c.size() < 2 || chance > probability) return;
-    c.descending(c.size());
-    std::size_t above = 0;
-    for (const auto& t : state.normalise(c)) above += static_cast<double>(t.p) >= threshold;
-    if (above < 2 || c.size() - (above - 1) < min_keep) return;
-    const auto items = c.edit();
-    for (std::size_t i = 0; i + 1 < above; ++i) items[i].logit = -std::numeric_limits<float>::infinity();
-  }
-};
-
-struct Dry {
-  static constexpr std::string_view name = "dry";
-  double multiplier, base;
-  int allowed_length, last_n;
-  void apply(Candidates& c, SamplerState& state) const {
-    const auto history = state.history();
-    const auto window = history.last(std::min(history.size(), static_cast<std::size_t>(last_n)));
-    const int size = static_cast<int>(window.size());
-    const auto back = [&](int i) { return window[static_cast<std::size_t>(size - 1 - i)]; };
-    std::vector<int> longest(state.vocabulary(), 0);
-    for (int k = 1; k < size; ++k) {
-      int n = 0;
-      while (n + k < size && back(n) == back(n + k)) ++n;
-      int& known = longest[static_cast<std::size_t>(back(k - 1))];
-      if (n >= allowed_length) known = std::max(known, n);
-    }
-    for (Candidate& x : c.edit()) {
-      const int n = longest[static_cast<std::size_t>(x.id)];
-      if (n > 0) x.logit -= static_cast<float>(multiplier * std::pow(base, n - allowed_length));
-    }
-  }
-};
+}
 
 /// Runs each of the 20 rows of a golden through what `make(parameters, n)` gives; the worst difference of probabilities.
 template <class Make>
@@ -113,35 +57,60 @@ double worst_of(const test::SamplerGoldens& g, const std::string& sampler, Make 
 TEST_CASE("each stage gives the probabilities of the reference") {
   const auto g = test::SamplerGoldens::open();
   if (!g) NIHAO_SKIP("golden/samplers");
-  const auto k = [](const json& q, std::size_t n) { return Chain<TopK, Dist>::make(n, 1, {q.at("k")}, {}); };
-  const auto top_p = [](const json& q, std::size_t n) {
-    return Chain<TopP, Dist>::make(n, 1, {q.at("p"), q.at("min_keep")}, {});
+  const auto worst = [&](const std::string& sampler, auto stage) {
+    return worst_of(*g, sampler, [&](const json& q, std::size_t n) {
+      const std::uint64_t seed = q.contains("chance") ? seed_for(q) : 1;
+      return Chain<decltype(stage(q)), Dist>::make(n, seed, stage(q), {});
+    });
   };
-  const auto min_p = [](const json& q, std::size_t n) {
-    return Chain<MinP, Dist>::make(n, 1, {q.at("p"), q.at("min_keep")}, {});
-  };
-  const auto temp = [](const json& q, std::size_t n) { return Chain<Temperature, Dist>::make(n, 1, {q.at("temp")}, {}); };
-  const auto repeat = [](const json& q, std::size_t n) { return Chain<Penalties, Dist>::make(n, 1, penalties(q), {}); };
-  CHECK(worst_of(*g, "top_k", k) < 1e-6);
-  CHECK(worst_of(*g, "top_p", top_p) < 1e-6);
-  CHECK(worst_of(*g, "min_p", min_p) < 1e-6);
-  CHECK(worst_of(*g, "temperature", temp) < 1e-6);
-  CHECK(worst_of(*g, "penalties", repeat) < 1e-6);
+  CHECK(worst("top_k", [](const json& q) { return TopK{q.at("k")}; }) < 1e-6);
+  CHECK(worst("top_p", [](const json& q) { return TopP{q.at("p"), q.at("min_keep")}; }) < 1e-6);
+  CHECK(worst("min_p", [](const json& q) { return MinP{q.at("p"), q.at("min_keep")}; }) < 1e-6);
+  CHECK(worst("typical", [](const json& q) { return Typical{q.at("p"), q.at("min_keep")}; }) < 1e-6);
+  CHECK(worst("tail_free", [](const json& q) { return TailFree{q.at("z"), q.at("min_keep")}; }) < 1e-6);
+  CHECK(worst("top_n_sigma", [](const json& q) { return TopNSigma{q.at("n")}; }) < 1e-6);
+  CHECK(worst("xtc", xtc) < 1e-6);
+  CHECK(worst("temperature", [](const json& q) { return Temperature{q.at("temp")}; }) < 1e-6);
+  CHECK(worst("dynamic_temperature",
+              [](const json& q) { return DynamicTemperature{q.at("temp"), q.at("delta"), q.at("exponent")}; }) < 1e-6);
+  CHECK(worst("penalties", penalties) < 1e-6);
+  CHECK(worst("dry", dry) < 1e-6);
 }
 
-TEST_CASE("the whole chain of the reference, with four stages of a host's own, gives its probabilities") {
+TEST_CASE("the whole chain of the reference gives its probabilities") {
   const auto g = test::SamplerGoldens::open();
   if (!g) NIHAO_SKIP("golden/samplers");
   using Whole = Chain<Penalties, Dry, TopNSigma, TopK, Typical, TopP, MinP, Xtc, Temperature, Dist>;
   const double worst = worst_of(*g, "chain", [](const json& q, std::size_t n) {
-    const json &d = q.at("dry"), &t = q.at("typical"), &x = q.at("xtc");
+    const json& t = q.at("typical");
     return Whole::make(
-        n, 1, penalties(q.at("penalties")), {d.at("multiplier"), d.at("base"), d.at("allowed_length"), d.at("last_n")},
-        {q.at("top_n_sigma").at("n")}, {q.at("top_k").at("k")}, {t.at("p"), t.at("min_keep")},
-        {q.at("top_p").at("p"), q.at("top_p").at("min_keep")}, {q.at("min_p").at("p"), q.at("min_p").at("min_keep")},
-        {x.at("probability"), x.at("threshold"), x.at("chance"), x.at("min_keep")}, {q.at("temperature").at("temp")}, {});
+        n, seed_for(q.at("xtc")), penalties(q.at("penalties")), dry(q.at("dry")), {q.at("top_n_sigma").at("n")},
+        {q.at("top_k").at("k")}, {t.at("p"), t.at("min_keep")}, {q.at("top_p").at("p"), q.at("top_p").at("min_keep")},
+        {q.at("min_p").at("p"), q.at("min_p").at("min_keep")}, xtc(q.at("xtc")), {q.at("temperature").at("temp")}, {});
   });
   CHECK(worst < 1e-6);
+}
+
+TEST_CASE("both kinds of mirostat keep, choose and learn what the reference does, step after step") {
+  const auto g = test::SamplerGoldens::open();
+  if (!g) NIHAO_SKIP("golden/samplers");
+  const auto follow = [&](const std::string& name, auto selector) {
+    for (const std::size_t n : {32u, 512u})
+      for (const json& q : g->json.at("cases").at(concat(name, ".n", n))) {
+        auto chain = Chain<decltype(selector(q))>::make(n, 1, selector(q)).value();
+        for (const json& step : q.at("steps")) {
+          chain.seek(step_for(1, step.at("random")));
+          const auto id = chain.sample(g->row(concat("n", n, ".logits"), step.at("row"), n), {});
+          REQUIRE(id.has_value());
+          CHECK(*id == step.at("token").get<TokenId>());
+          CHECK(chain.probabilities().size() == step.at("kept").get<std::size_t>());
+          const auto probability = dense(chain.probabilities(), n)[static_cast<std::size_t>(*id)];
+          CHECK(std::abs(static_cast<double>(probability) - step.at("probability").get<double>()) < 1e-6);
+        }
+      }
+  };
+  follow("mirostat_v1", [](const json& q) { return Mirostat{q.at("tau"), q.at("eta"), q.at("m")}; });
+  follow("mirostat_v2", [](const json& q) { return Mirostat2{q.at("tau"), q.at("eta")}; });
 }
 
 TEST_CASE("a chain from text does what the same chain as a type does") {

@@ -236,15 +236,18 @@ TEST_CASE(
 
 TEST_CASE("a chain text that makes no sense is refused, and the error names the stage") {
   const auto message = [](std::string_view text) { return SamplerChain::parse(text, 8).error().message(); };
-  CHECK(message("top_k=40;topp=0.9") ==
-        "sampler chain, topp: is not a stage; the stages are penalties, top_k, top_p, min_p, temperature, "
-        "and greedy or dist at the end");
+  CHECK(
+      message("top_k=40;topp=0.9") ==
+      "sampler chain, topp: is not a stage; the stages are penalties, dry, logit_bias, min_tokens, top_k, top_p, min_p, typical, "
+      "top_n_sigma, tail_free, xtc, temperature, dynamic_temperature, and one of dist, greedy, mirostat, mirostat2, adaptive_p "
+      "at "
+      "the end");
   CHECK(message("top_k") == "sampler chain, top_k: needs a value: top_k=...");
   CHECK(message("top_k=") == "sampler chain, top_k: needs a value: top_k=...");
-  CHECK(message("top_k=4.5") == "sampler chain, top_k: '4.5' is not a number that fits");
-  CHECK(message("top_k=99999999999") == "sampler chain, top_k: '99999999999' is not a number that fits");
+  CHECK(message("top_k=4.5") == "sampler chain, top_k: k: '4.5' is not a number that fits");
+  CHECK(message("top_k=99999999999") == "sampler chain, top_k: k: '99999999999' is not a number that fits");
   CHECK(message("top_p=0.9,keep=2") == "sampler chain, top_p: has no parameter 'keep'; it has p, min_keep");
-  CHECK(message("top_p=0.9,min_keep") == "sampler chain, top_p: '' is not a number that fits");
+  CHECK(message("top_p=0.9,min_keep") == "sampler chain, top_p: min_keep: '' is not a number that fits");
   CHECK(message("top_p=1.5") == "top_p: p is between 0 and 1, not 1.5");
   CHECK(message("min_p=nan") == "min_p: p is between 0 and 1, not nan");
   CHECK(message("temperature=-1") == "temperature: a temperature is 0 or more, and below 1e6, not -1");

@@ -38,13 +38,13 @@ namespace nihao {
   return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52);
 }
 
-/// ln p for p in (0, 1], to the last bits, by Newton's method on exact_exp.
-[[nodiscard]] inline double exact_log(double p) noexcept {
-  const auto bits = std::bit_cast<std::uint64_t>(p);
+/// ln x for a normal x above 0, to the last bits, by Newton's method on exact_exp.
+[[nodiscard]] inline double exact_log(double x) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
   const double exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
   const double mantissa = std::bit_cast<double>((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);  // in [1, 2)
   double y = (exponent + (mantissa - 1.0)) * 0.6931471805599453;                                   // off by less than 0.06
-  for (int i = 0; i < 5; ++i) y += p / exact_exp(y) - 1.0;  // the error is squared each time
+  for (int i = 0; i < 5; ++i) y += x / exact_exp(y) - 1.0;  // the error is squared each time
   return y;
 }
 

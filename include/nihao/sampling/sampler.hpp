@@ -49,9 +49,14 @@ class Chain {
   }
 
   /// The next token. `logits` [vocabulary]: any finite value or -inf (not to be chosen); `history`: the tokens so far, oldest
-  /// first. Errors: mismatch (size), numeric (NaN, +inf, or nothing left; `where` names the token's number and the stage).
-  [[nodiscard]] Expected<TokenId> sample(std::span<const float> logits, std::span<const TokenId> history) {
-    NIHAO_TRY(Candidates candidates, state_.begin(logits, history, detail::enough_for(std::get<0>(policies_))));
+  /// first, the first `prompt_tokens` of them the prompt (stages that look at the prompt or the output alone ask for it). Errors:
+  /// mismatch (size), numeric (NaN, +inf, or nothing left; `where` names the token's number and the stage).
+  [[nodiscard]] Expected<TokenId> sample(std::span<const float> logits, std::span<const TokenId> history,
+                                         std::size_t prompt_tokens = 0) {
+    state_.begin(history, prompt_tokens);
+    std::size_t enough = 0;
+    std::apply([&](const Policies&... p) { static_cast<void>((detail::look_ahead(p, state_, enough) && ...)); }, policies_);
+    NIHAO_TRY(Candidates candidates, state_.candidates(logits, enough));
     NIHAO_CHECK(run(candidates, std::make_index_sequence<sizeof...(Policies) - 1>{}));
     const TokenId id = std::get<sizeof...(Policies) - 1>(policies_).select(candidates, state_);
     state_.finish();
@@ -61,7 +66,8 @@ class Chain {
   /// The distribution that the last token was drawn from: the candidates left, in no stated order. Valid until the next sample.
   [[nodiscard]] std::span<const TokenProbability> probabilities() const noexcept { return state_.probabilities(); }
 
-  /// Continues as if `step` tokens had been chosen: the draws of token `step` onward are what they would have been.
+  /// Continues as if `step` tokens had been chosen: the draws of token `step` onward are what they would have been. What a
+  /// selector has learnt from its choices (mirostat's bound, adaptive-p's mean) stays: a copy of the chain keeps it.
   void seek(std::uint64_t step) noexcept { state_.seek(step); }
 
  private:
@@ -107,27 +113,42 @@ class SamplerChain {
   ///
   ///     penalties=1.1,frequency=0.2,presence=0,last_n=64; top_k=40; top_p=0.95,min_keep=1; min_p=0.05; temperature=0.8
   ///
-  /// They run in the order written. `greedy` or `dist` may end it; without either it ends in `dist`. Errors: invalid_argument,
-  /// naming the stage and what was wrong with it.
-  [[nodiscard]] static Expected<SamplerChain> parse(std::string_view text, std::size_t vocabulary, std::uint64_t seed = 0) {
+  /// They run in the order written. A selector may end it; without one it ends in `dist`. `ends`: the tokens that min_tokens
+  /// masks where the text names none, such as the model's end tokens. Errors: invalid_argument, naming the stage and what was
+  /// wrong.
+  [[nodiscard]] static Expected<SamplerChain> parse(std::string_view text, std::size_t vocabulary, std::uint64_t seed = 0,
+                                                    std::span<const TokenId> ends = {}) {
     NIHAO_TRY(ChainPlan plan, parse_chain(text));
-    return make(std::move(plan.stages), plan.selector, vocabulary, seed);
+    for (AnyStage& stage : plan.stages)
+      if (auto* least = std::get_if<MinTokens>(&stage); least != nullptr && least->ends.empty())
+        least->ends.assign(ends.begin(), ends.end());
+    if (!plan.selector) plan.selector = Dist{};
+    return make(std::move(plan.stages), std::move(plan.selector), vocabulary, seed);
   }
 
-  /// From stages.
-  [[nodiscard]] static Expected<SamplerChain> make(std::vector<AnyStage> stages, AnySelector selector, std::size_t vocabulary,
-                                                   std::uint64_t seed) {
-    for (const AnyStage& stage : stages) {
-      NIHAO_CHECK(std::visit([](const auto& s) { return detail::check_policy(s); }, stage));
+  /// From stages and a selector. Errors: invalid_argument, naming the stage, or saying that there is no selector.
+  [[nodiscard]] static Expected<SamplerChain> make(std::vector<AnyStage> stages, std::optional<AnySelector> selector,
+                                                   std::size_t vocabulary, std::uint64_t seed) {
+    const auto check = [](const auto& policy) { return detail::check_policy(policy); };
+    for (const AnyStage& stage : stages) NIHAO_CHECK(std::visit(check, stage));
+    if (!selector) {
+      return Error{ErrorCode::invalid_argument, "ends in no selector, such as dist or greedy: something has to choose the token",
+                   "sampler chain"};
     }
-    return SamplerChain(std::move(stages), selector, vocabulary, seed);
+    NIHAO_CHECK(std::visit(check, *selector));
+    return SamplerChain(std::move(stages), std::move(*selector), vocabulary, seed);
   }
 
   /// As Chain::sample.
-  [[nodiscard]] Expected<TokenId> sample(std::span<const float> logits, std::span<const TokenId> history) {
-    const std::size_t enough = stages_.empty() ? std::visit([](const auto& s) { return detail::enough_for(s); }, selector_)
-                                               : std::visit([](const auto& s) { return detail::enough_for(s); }, stages_.front());
-    NIHAO_TRY(Candidates candidates, state_.begin(logits, history, enough));
+  [[nodiscard]] Expected<TokenId> sample(std::span<const float> logits, std::span<const TokenId> history,
+                                         std::size_t prompt_tokens = 0) {
+    state_.begin(history, prompt_tokens);
+    std::size_t enough = 0;
+    const auto look = [&](const auto& policy) { return detail::look_ahead(policy, state_, enough); };
+    if (std::all_of(stages_.begin(), stages_.end(), [&](const AnyStage& s) { return std::visit(look, s); })) {
+      static_cast<void>(std::visit(look, selector_));
+    }
+    NIHAO_TRY(Candidates candidates, state_.candidates(logits, enough));
     for (AnyStage& stage : stages_) {
       NIHAO_CHECK(std::visit(
           [&](auto& s) {
@@ -153,7 +174,7 @@ class SamplerChain {
 
  private:
   SamplerChain(std::vector<AnyStage> stages, AnySelector selector, std::size_t vocabulary, std::uint64_t seed)
-      : state_(vocabulary, seed), stages_(std::move(stages)), selector_(selector) {}
+      : state_(vocabulary, seed), stages_(std::move(stages)), selector_(std::move(selector)) {}
 
   SamplerState state_;
   std::vector<AnyStage> stages_;
