@@ -376,3 +376,51 @@ TEST_CASE("two sessions of one model in two threads do not disturb each other") 
   for (std::thread& thread : threads) thread.join();
   CHECK(together == alone);
 }
+
+TEST_CASE("a budget ends the thinking after exactly N tokens, and the answer alone is the history") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  SessionOptions options{.context = {.positions = 300}};
+  options.chat_template =
+      *ChatTemplate::parse("{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]<think>\n");
+  for (const std::size_t n : {0u, 1u, 7u}) {
+    CAPTURE(n);
+    Session session(*model, options);
+    GenerateOptions generate = greedy(n + 20);
+    generate.think_budget.most = n;
+    std::string thinking, answer;
+    for (const std::string_view piece : session.generate("hi", generate)) (session.thinking() ? thinking : answer) += piece;
+    const auto& result = session.result();
+    REQUIRE(result.has_value());
+    CHECK(result->thinking == thinking);
+    CHECK(result->text == answer);
+    CHECK(result->thinking_tokens == n);
+    StreamDecoder decoder(*model->tokenizer(), {.at_start = true});
+    std::string all;
+    for (const TokenId id : result->ids) all += decoder.push(id);
+    CHECK(all + std::string(decoder.flush()) == thinking + "</think>" + answer);
+    CHECK(answer.find(session.messages().back().content) != std::string::npos);
+    // What the model would have thought without a budget begins alike.
+    generate.think_budget = {};
+    generate.split_thinking = true;
+    Session free(*model, options);
+    all_of(free.generate("hi", generate));
+    CHECK(std::equal(result->ids.begin(), result->ids.begin() + static_cast<std::ptrdiff_t>(n), free.result()->ids.begin()));
+    CHECK(free.result()->text.empty());
+    CHECK(free.result()->thinking_tokens == n + 20);
+  }
+}
+
+TEST_CASE("a budget for a model that is not known to think is an error, and splitting it leaves all of it answer") {
+  const auto model = test::tiny_model();
+  if (!model) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  Session session(*model);
+  GenerateOptions generate = greedy(8);
+  const std::string plain = all_of(session.complete("abc", generate));
+  generate.split_thinking = true;
+  CHECK(all_of(session.complete("abc", generate)) == plain);
+  generate.think_budget.most = 3;
+  all_of(session.complete("abc", generate));
+  REQUIRE_FALSE(session.result().has_value());
+  CHECK(session.result().error().code == ErrorCode::unsupported);
+}

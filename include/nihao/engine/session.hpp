@@ -3,6 +3,8 @@
 
 #include "../models/any_model.hpp"
 #include "../sampling/params.hpp"
+#include "../sampling/think_budget.hpp"
+#include "../text/reasoning.hpp"
 #include "../text/stop_matcher.hpp"
 #include "../text/stream_decoder.hpp"
 
@@ -32,6 +34,12 @@ struct GenerateOptions {
   std::stop_token stop_token = {};              ///< asked once a step, and between chunks of a prompt
   std::shared_ptr<ProgressSink> progress = {};  ///< told after each chunk of a prompt, in tokens
   bool ignore_eog = false;                      ///< go on past the model's end token (for measuring)
+  /// Tell the model's thinking from its answer: Session::thinking() says of a piece which it is, the result has them apart, and
+  /// the history has the answer alone. Of a model that is not known to think, all is answer.
+  bool split_thinking = false;
+  /// How long the model may and must think; a limit implies split_thinking. Where nothing tells how the model marks its
+  /// thinking, it is the error `unsupported`.
+  ThinkLimits think_budget = {};
 };
 
 enum class FinishReason : std::uint8_t {
@@ -51,7 +59,9 @@ constexpr std::string_view to_string(FinishReason reason) noexcept {
 
 /// What a generation came to. Times are wall-clock.
 struct GenerationResult {
-  std::string text;
+  std::string text;                 ///< with split_thinking the answer alone
+  std::string thinking;             ///< with split_thinking
+  std::size_t thinking_tokens = 0;  ///< how many of `ids` made it, without the markers around it
   std::vector<TokenId> prompt_ids, ids;
   FinishReason finish_reason = FinishReason::stop;
   std::size_t reused_tokens = 0;   ///< of the prompt, found in the cache
@@ -115,6 +125,9 @@ class Session {
   /// The last generation: its error, or what came of it (so far, if the range has not been walked to its end).
   [[nodiscard]] const Expected<GenerationResult>& result();
 
+  /// Whether the piece that a range is at is thinking, and not answer. Without split_thinking none is.
+  [[nodiscard]] bool thinking() const noexcept { return thinking_; }
+
   [[nodiscard]] const AnyModel& model() const noexcept { return model_; }
   /// The history. While an answer is being made its question is the last.
   [[nodiscard]] std::span<const Message> messages() const noexcept { return messages_; }
@@ -137,9 +150,11 @@ class Session {
   [[nodiscard]] Expected<void> encode(std::string_view text);
   [[nodiscard]] Expected<void> render_prompt();
   [[nodiscard]] Expected<void> read_prompt();
+  [[nodiscard]] Expected<void> prepare_thinking();
+  [[nodiscard]] Expected<TokenId> choose_token();
   [[nodiscard]] Expected<void> next_token();
   void advance();
-  void let_out(std::string_view text);
+  void let_out(std::string_view text, bool last);
   Expected<void> finish(FinishReason reason);
   void fail(Error error);
   void forget_question();
@@ -156,10 +171,13 @@ class Session {
   std::unique_ptr<SamplerChain> sampler_;
   std::optional<StreamDecoder> decoder_;
   StopMatcher stop_;
+  std::optional<ReasoningFormat> reasoning_;  // with split_thinking
+  std::optional<ReasoningSplitter> splitter_;
+  std::optional<ThinkBudget> budget_;
   MatrixView<const float> logits_;
-  std::string_view piece_;
+  std::string_view piece_, next_piece_;
   Clock::time_point start_, decode_start_;
-  bool chat_ = false, started_ = false, finished_ = true, ended_ = false;
+  bool chat_ = false, started_ = false, finished_ = true, ended_ = false, thinking_ = false;
 };
 
 }  // namespace nihao

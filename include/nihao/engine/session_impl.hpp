@@ -12,6 +12,12 @@ namespace detail {
 [[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) noexcept {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
+// Templates put the white space between thinking and answer themselves.
+[[nodiscard]] inline std::string trimmed(const std::string& text) {
+  constexpr const char* space = " \t\n\r";
+  const std::size_t from = text.find_first_not_of(space);
+  return from == text.npos ? std::string() : text.substr(from, text.find_last_not_of(space) + 1 - from);
+}
 }  // namespace detail
 
 NIHAO_INLINE Session::Session(AnyModel model, SessionOptions options) : model_(std::move(model)), options_(std::move(options)) {
@@ -73,6 +79,9 @@ NIHAO_INLINE void Session::begin(GenerateOptions options, bool chat) {
   outcome_ = GenerationResult{};
   prompt_error_ = {};
   sampler_.reset();
+  reasoning_.reset();
+  splitter_.reset();
+  budget_.reset();
   stop_ = StopMatcher(generate_.stop);
   decoder_.reset();
   if (const Tokenizer* t = model_.tokenizer()) decoder_.emplace(*t, StreamDecoderOptions{.skip_special = true, .at_start = chat});
@@ -99,9 +108,42 @@ NIHAO_INLINE Expected<void> Session::render_prompt() {
   return {};
 }
 
+// Finds out how the model thinks, and whether the prompt has begun it.
+NIHAO_INLINE Expected<void> Session::prepare_thinking() {
+  if (!generate_.split_thinking && !generate_.think_budget.any()) return {};
+  const Tokenizer& t = *model_.tokenizer();
+  const ChatTemplate* own = options_.chat_template ? &*options_.chat_template : model_.chat_template();
+  reasoning_ =
+      find_reasoning_format(own != nullptr ? own->source() : "", [&](std::string_view s) { return t.find(s).has_value(); });
+  if (!reasoning_) {
+    if (!generate_.think_budget.any()) return {};
+    return Error{ErrorCode::unsupported, "neither the model's template nor its vocabulary tells how it marks its thinking"};
+  }
+  constexpr std::size_t enough = 64;  // tokens of the prompt's end, where the marker may be
+  const std::span<const TokenId> ids = result_.prompt_ids;
+  const bool inside = opens_thinking(*reasoning_, t.decode(ids.last(std::min(enough, ids.size()))));
+  const EncodeOptions plain{.add_special = false, .parse_special = true};
+  ThinkBudget::Tokens tokens;
+  NIHAO_TRY(tokens.close, t.encode(reasoning_->close, plain));
+  NIHAO_TRY(tokens.force, t.encode(reasoning_->to_answer(), plain));
+  NIHAO_TRY(tokens.wait, t.encode("Wait", plain));
+  splitter_.emplace(*reasoning_, inside);
+  budget_.emplace(generate_.think_budget, std::move(tokens), inside);
+  return {};
+}
+
+// The next token: sampled, or what the thinking's budget says.
+NIHAO_INLINE Expected<TokenId> Session::choose_token() {
+  if (const auto forced = budget_ ? budget_->forced() : std::nullopt) return budget_->push(*forced);
+  NIHAO_TRY(const TokenId id, sampler_->sample(logits_.row(logits_.rows() - 1), history_));
+  return budget_ ? budget_->push(id, model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) : id;
+}
+
 // The next piece, or the end.
 NIHAO_INLINE void Session::advance() {
-  piece_ = {};
+  piece_ = std::exchange(next_piece_, {});
+  thinking_ = false;
+  if (!piece_.empty()) return;
   if (ended_) finished_ = true;  // the last piece has been shown
   while (!finished_ && piece_.empty())
     if (auto step = next_token(); !step) fail(std::move(step).error());
@@ -110,6 +152,7 @@ NIHAO_INLINE void Session::advance() {
 NIHAO_INLINE Expected<void> Session::next_token() {
   if (!started_) {
     NIHAO_CHECK(std::move(prompt_error_));
+    NIHAO_CHECK(prepare_thinking());
     NIHAO_CHECK(read_prompt());
     started_ = true;
   } else {
@@ -121,7 +164,7 @@ NIHAO_INLINE Expected<void> Session::next_token() {
     cached_.push_back(result_.ids.back());
   }
   if (generate_.max_tokens == 0) return finish(FinishReason::length);
-  NIHAO_TRY(const TokenId id, sampler_->sample(logits_.row(logits_.rows() - 1), history_));
+  NIHAO_TRY(const TokenId id, choose_token());
   history_.push_back(id);
   if (result_.ids.empty()) {
     result_.first_token_seconds = detail::seconds_since(start_);
@@ -132,7 +175,13 @@ NIHAO_INLINE Expected<void> Session::next_token() {
   }
   if (model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) return finish(FinishReason::stop);
   result_.ids.push_back(id);
-  let_out(stop_.push(decoder_->push(id)));
+  const std::string_view text =
+      stop_.push(decoder_->push(id, reasoning_ && reasoning_->has_marker(model_.tokenizer()->piece(id))));
+  let_out(text, stop_.matched());
+  if (budget_) {
+    budget_->set_inside(splitter_->thinking());
+    result_.thinking_tokens = budget_->thinking_tokens();
+  }
   if (stop_.matched()) return finish(FinishReason::stop);
   return {};
 }
@@ -176,20 +225,28 @@ NIHAO_INLINE Expected<void> Session::read_prompt() {
   return {};
 }
 
-NIHAO_INLINE void Session::let_out(std::string_view text) {
-  const std::size_t before = result_.text.size();
-  result_.text += text;
-  piece_ = std::string_view(result_.text).substr(before);
+// `last`: nothing follows.
+NIHAO_INLINE void Session::let_out(std::string_view text, bool last) {
+  ReasoningSplitter::Delta delta{{}, text};
+  if (splitter_) delta = last ? splitter_->finish(text) : splitter_->push(text);
+  const auto add = [](std::string& to, std::string_view text) {
+    to += text;
+    return std::string_view(to).substr(to.size() - text.size());
+  };
+  piece_ = add(result_.thinking, delta.reasoning);
+  next_piece_ = add(result_.text, delta.content);
+  thinking_ = !piece_.empty();
+  if (!thinking_) piece_ = std::exchange(next_piece_, {});
 }
 
 NIHAO_INLINE Expected<void> Session::finish(FinishReason reason) {
   if (decoder_ && !stop_.matched()) {
     const std::string tail = std::string(stop_.push(decoder_->flush()));
-    let_out(tail + std::string(stop_.matched() ? std::string_view() : stop_.flush()));
+    let_out(tail + std::string(stop_.matched() ? std::string_view() : stop_.flush()), true);
   }
   result_.finish_reason = reason;
   if (chat_ && reason == FinishReason::cancelled && result_.text.empty()) forget_question();
-  else if (chat_) messages_.push_back({"assistant", result_.text});
+  else if (chat_) messages_.push_back({"assistant", splitter_ ? detail::trimmed(result_.text) : result_.text});
   outcome_ = result_;
   ended_ = true;
   finished_ = piece_.empty();  // a last piece is shown first: the next advance ends the range

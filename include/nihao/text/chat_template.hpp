@@ -53,6 +53,9 @@ class ChatTemplate {
                                              std::string_view bos_token, std::string_view eos_token,
                                              const RenderOptions& options = {}) const;
 
+  /// The template as it was given.
+  [[nodiscard]] std::string_view source() const noexcept;
+
  private:
   explicit ChatTemplate(std::shared_ptr<const jinja::Template> parsed) : parsed_(std::move(parsed)) {}
   std::shared_ptr<const jinja::Template> parsed_;

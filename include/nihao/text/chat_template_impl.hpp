@@ -20,8 +20,11 @@ template <class T>
 NIHAO_INLINE Expected<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   NIHAO_TRY(jinja::Template parsed, detail::of_template(jinja::parse_template(source)));
   NIHAO_CHECK(detail::of_template(jinja::resolve(parsed)));
+  parsed.source = source;
   return ChatTemplate(std::make_shared<const jinja::Template>(std::move(parsed)));
 }
+
+NIHAO_INLINE std::string_view ChatTemplate::source() const noexcept { return parsed_->source; }
 
 NIHAO_INLINE Expected<std::string> ChatTemplate::render(const jinja::Value& context, const RenderOptions& options) const {
   if (!context.is(jinja::Kind::dict)) return Error{ErrorCode::invalid_argument, "a template's context is a dict"};

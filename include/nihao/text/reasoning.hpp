@@ -25,17 +25,22 @@ struct ReasoningFormat {
 
   /// What a runtime writes to have the answer begin.
   [[nodiscard]] constexpr std::string_view to_answer() const noexcept { return force.empty() ? close : force; }
+  /// Whether the text of a control token is (a part of) one of the format's markers, which a decoder must not leave out.
+  [[nodiscard]] constexpr bool has_marker(std::string_view token) const noexcept {
+    const auto in = [&](std::string_view text) { return !token.empty() && text.find(token) != text.npos; };
+    return in(open) || in(to_answer()) || (shape == Shape::harmony && in("<|constrain|><|call|><|return|>"));
+  }
 };
 
 /// The formats that are known. Where a text has the markers of several, the first one counts.
 inline constexpr ReasoningFormat reasoning_formats[] = {
     {"<|channel|>analysis<|message|>", "<|end|>", "<|end|><|start|>assistant<|channel|>final<|message|>",
-     ReasoningFormat::Shape::harmony},                      // gpt-oss
-    {"<|START_THINKING|>", "<|END_THINKING|>"},             // Command-R7B, Command-A
-    {"<seed:think>", "</seed:think>"},                      // Seed-OSS
-    {"[THINK]", "[/THINK]"},                                // Magistral
-    {"<|channel>thought\n", "<channel|>"},                  // Gemma 4
-    {"<think>", "</think>"},                                // DeepSeek-R1, Qwen3, GLM-4.6, MiniMax-M2, Nemotron, SmolLM3, Granite, ...
+     ReasoningFormat::Shape::harmony},           // gpt-oss
+    {"<|START_THINKING|>", "<|END_THINKING|>"},  // Command-R7B, Command-A
+    {"<seed:think>", "</seed:think>"},           // Seed-OSS
+    {"[THINK]", "[/THINK]"},                     // Magistral
+    {"<|channel>thought\n", "<channel|>"},       // Gemma 4
+    {"<think>", "</think>"},                     // DeepSeek-R1, Qwen3, GLM-4.6, MiniMax-M2, Nemotron, SmolLM3, Granite, ...
 };
 
 /// The format of a model whose chat template (its source) or whose vocabulary has the markers; none if it does not think.
@@ -95,9 +100,10 @@ class ReasoningSplitter {
     return {reasoning_, content_};
   }
 
-  /// The end of the text: what was held back is no marker after all. A header that was never completed is left out.
-  Delta finish() {
-    clear();
+  /// The end of the text, after a last piece: what is still held back is no marker. A header that was never completed is left
+  /// out.
+  Delta finish(std::string_view text = {}) {
+    push(text);
     switch (state_) {
       case State::start: content_ += held_ + std::string(format_.open.substr(0, matched_)); break;
       case State::thinking: reasoning_ += matcher_.flush(); break;

@@ -22,10 +22,11 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, StreamDecoderOptions options = {}) noexcept
       : tokenizer_(&tokenizer), skip_special_(options.skip_special), first_(options.at_start) {}
 
-  /// The text that is now certain, perhaps none; valid until the next call. An id out of range adds none.
-  std::string_view push(TokenId id) {
+  /// The text that is now certain, perhaps none; valid until the next call. An id out of range adds none. `keep`: this one is
+  /// not left out, though it is a control token.
+  std::string_view push(TokenId id, bool keep = false) {
     text_.clear();
-    if (!(skip_special_ && tokenizer_->is_special(id))) {
+    if (keep || !(skip_special_ && tokenizer_->is_special(id))) {
       bytes_.push(tokenizer_->text_of(id, first_), text_);
       first_ = false;
     }

@@ -83,6 +83,7 @@ struct Ast {
 
 /// A template's nodes and names.
 struct Template {
+  std::string source;
   std::vector<Ast> nodes;
   std::vector<std::string> names;
   std::vector<NodeId> body;
