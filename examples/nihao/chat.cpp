@@ -3,6 +3,7 @@
 #include "line_reader.hpp"
 #include "model.hpp"
 #include "speed.hpp"
+#include "thinking.hpp"
 
 #include <nihao/engine/session_file.hpp>
 
@@ -19,6 +20,7 @@ namespace {
 struct ChatFlags {
   ModelFlags model;
   SamplingFlags sampling;
+  ThinkFlags think;
   std::size_t tokens = 0;
   std::vector<std::string> stop;
   std::string system, chat_template;
@@ -132,15 +134,15 @@ class Chat {
                             .chain = flags_.sampling.chain,
                             .stop = flags_.stop,
                             .stop_token = interrupts_.work()};
+    flags_.think.apply(options);
     // The same question twice is not the same draw twice. Counted in the history, so that a conversation goes on alike where it
     // was loaded from a file.
     options.sampling.seed += static_cast<std::uint64_t>(
         std::ranges::count_if(session_.messages(), [](const Message& m) { return m.role == "assistant"; }));
     bool newline = true;
     for (const std::string_view piece : session_.generate(message, std::move(options))) {
-      fmt::print("{}", piece);
-      std::fflush(stdout);
-      newline = piece.ends_with('\n');
+      flags_.think.print(session_, piece);
+      if (!session_.thinking()) newline = piece.ends_with('\n');
     }
     interrupts_.idle();
     if (!newline) fmt::print("\n");
@@ -150,6 +152,7 @@ class Chat {
       if (result.error().code == ErrorCode::context_full) context_is_full();
       return;
     }
+    flags_.think.print_count(*result);
     const Speed speed(*result);
     std::string line = fmt::format("[{} tokens, {:.1f} tokens/s", speed.decode_tokens, speed.decode_per_second);
     if (result->finish_reason == FinishReason::cancelled) line += "; stopped";
@@ -208,6 +211,7 @@ void add_chat(Commands& commands) {
       ->allow_extra_args(false)
       ->check(not_empty());
   flags->sampling.add(app);
+  flags->think.add(app);
 }
 
 }  // namespace nihao::program

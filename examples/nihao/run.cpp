@@ -3,6 +3,7 @@
 #include "interrupts.hpp"
 #include "model.hpp"
 #include "speed.hpp"
+#include "thinking.hpp"
 
 #include <nihao/engine/session.hpp>
 
@@ -19,6 +20,7 @@ struct RunFlags {
   ModelFlags model;
   TextFlags text;
   SamplingFlags sampling;
+  ThinkFlags think;
   std::size_t tokens = 256;
   std::vector<std::string> stop;
   std::string system, chat_template;
@@ -45,6 +47,7 @@ Expected<Answer> generate(const RunFlags& flags) {
                            .stop = flags.stop,
                            .stop_token = interrupts.work(),
                            .ignore_eog = flags.ignore_eos};
+  flags.think.apply(generate);
   const double load_start = seconds_since_start();
   NIHAO_TRY(const AnyModel model, load_model(flags.model, generate.stop_token));
   Answer answer{};
@@ -58,9 +61,7 @@ Expected<Answer> generate(const RunFlags& flags) {
   answer.generate_start = seconds_since_start();
   for (const std::string_view piece :
        flags.chat ? session.generate(text, generate) : session.complete(std::move(ids), generate)) {
-    if (flags.json) continue;
-    fmt::print("{}", piece);
-    std::fflush(stdout);
+    if (!flags.json) flags.think.print(session, piece);
   }
   NIHAO_TRY(answer.result, Expected<GenerationResult>(session.result()));
   answer.peak_rss = peak_rss_bytes();
@@ -90,6 +91,7 @@ Expected<int> run(const RunFlags& flags) {
   const Speed speed(result, answer.generate_start);
   if (!flags.json) {
     if (!result.text.empty() && result.text.back() != '\n') fmt::print("\n");
+    flags.think.print_count(result);
     note(speed.line());
     if (flags.why) {
       NIHAO_TRY(const Phases::Rooflines roofs, answer.phases->rooflines());
@@ -99,21 +101,23 @@ Expected<int> run(const RunFlags& flags) {
   } else {
     NIHAO_TRY(const Phases::Rooflines roofs, answer.phases->rooflines());
     const bool any = speed.first_token_seconds > 0;
-    print_json({{"prompt_ids", result.prompt_ids},
-                {"ids", result.ids},
-                {"text", json_text(result.text)},
-                {"finish_reason", to_string(result.finish_reason)},
-                {"timings",
-                 {{"load_ms", answer.load_seconds * 1e3},
-                  {"prompt_tokens", speed.prompt_tokens},
-                  {"prompt_per_s", speed.prompt_per_second},
-                  {"decode_tokens", speed.decode_tokens},
-                  {"decode_per_s", speed.decode_per_second},
-                  {"first_token_ms", any ? Json(speed.first_token_seconds * 1e3) : Json()},
-                  {"bound", to_string(roofs.longer)},
-                  {"prefill", to_json(roofs.prefill)},
-                  {"decode", to_json(roofs.decode)}}},
-                {"peak_rss_bytes", answer.peak_rss}});
+    Json json = {{"prompt_ids", result.prompt_ids},
+                 {"ids", result.ids},
+                 {"text", json_text(result.text)},
+                 {"finish_reason", to_string(result.finish_reason)},
+                 {"timings",
+                  {{"load_ms", answer.load_seconds * 1e3},
+                   {"prompt_tokens", speed.prompt_tokens},
+                   {"prompt_per_s", speed.prompt_per_second},
+                   {"decode_tokens", speed.decode_tokens},
+                   {"decode_per_s", speed.decode_per_second},
+                   {"first_token_ms", any ? Json(speed.first_token_seconds * 1e3) : Json()},
+                   {"bound", to_string(roofs.longer)},
+                   {"prefill", to_json(roofs.prefill)},
+                   {"decode", to_json(roofs.decode)}}},
+                 {"peak_rss_bytes", answer.peak_rss}};
+    flags.think.add_to(json, result);
+    print_json(json);
   }
   return result.finish_reason == FinishReason::cancelled ? 130 : 0;
 }
@@ -142,6 +146,7 @@ void add_run(Commands& commands) {
       ->check(not_empty());
   app.add_flag("--ignore-eos", flags->ignore_eos, "go on when the model says that it has finished");
   flags->sampling.add(app);
+  flags->think.add(app);
   CLI::Option* why = app.add_flag(
       "--why", flags->why, "after the answer, what bounds the prompt's reading and the answer's making (--json tells it anyway)");
   app.add_flag("--json", flags->json, "print one JSON document instead of the text")->excludes(why);

@@ -151,3 +151,38 @@ TEST_CASE("Ctrl-C ends an answer cleanly: what there is of it, the speed, and st
   CHECK(child.out().ends_with('\n'));
   CHECK(child.err().find("tokens/s") != std::string::npos);
 }
+
+TEST_CASE("run keeps the thinking to its budget, and shows of it what --thinking says") {
+  if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  const test::TempFolder folder;
+  std::ofstream(folder.path("t")) << "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]<think>\n";
+  const std::vector<std::string> arguments{"run", "--chat", "--model",      model(),  "--template", folder.path("t"),
+                                           "-n",  "20",     "--ignore-eos", "--temp", "0",          "--think-budget",
+                                           "5",   "hello"};
+  const Json json = json_of(arguments);
+  CHECK(json["thinking_tokens"] == 5);
+  const std::string thinking = json["thinking"].get<std::string>();
+  std::string answer = json["text"].get<std::string>();
+  CHECK_FALSE(thinking.empty());
+  CHECK_FALSE(answer.empty());
+  CHECK_FALSE(json_of(with(arguments, {"--thinking", "hidden"})).contains("thinking_tokens"));
+  const Json counted = json_of(with(arguments, {"--thinking", "count"}));
+  CHECK(counted["thinking_tokens"] == 5);
+  CHECK_FALSE(counted.contains("thinking"));
+  if (!answer.ends_with('\n')) answer += '\n';
+  const auto hidden = test::run(with(arguments, {"--thinking", "hidden"})),
+             count = test::run(with(arguments, {"--thinking", "count"})),
+             stream = test::run(with(arguments, {"--thinking", "stream"}));
+  for (const auto& result : {hidden, count, stream}) {
+    CHECK(result.status == 0);
+    CHECK(result.out == answer);
+  }
+  CHECK(stream.err.find(thinking) != std::string::npos);
+  CHECK(hidden.err.find("thinking") == std::string::npos);
+  CHECK(count.err.find("thinking 5 tokens") != std::string::npos);
+  // Without a marker in template and vocabulary there is nothing to end.
+  const auto unknown = test::run({"run", "--model", model(), "--think-budget", "5", "hello"});
+  CHECK(unknown.status == 1);
+  CHECK(unknown.err.find("how it marks its thinking") != std::string::npos);
+  CHECK(test::run({"run", "--model", model(), "--thinking", "loud", "hello"}).status == 2);
+}

@@ -15,7 +15,9 @@ namespace {
 // Texts as tokens.
 struct Ids {
   std::map<std::string, TokenId> known;
-  TokenId operator()(const std::string& text) { return known.try_emplace(text, static_cast<TokenId>(known.size())).first->second; }
+  TokenId operator()(const std::string& text) {
+    return known.try_emplace(text, static_cast<TokenId>(known.size())).first->second;
+  }
 };
 
 // The model that wants to say `model` says this under the budget; what comes after a forced end is `after`.
