@@ -175,7 +175,8 @@ Expected<int> bench(const BenchFlags& flags) {
     if (!flags.json) {
       if (count == threads.front()) {
         fmt::print("{}: {}; {}{}, keys and values {}, chunk {}\n", flags.model.path, describe(model.config(), model.tensors()),
-                   to_string(model.device().isa()), flags.model.exact ? ", exact" : "", flags.model.kv, flags.model.chunk);
+                   to_string(model.device().isa()), flags.model.exact ? ", exact" : "", to_string(flags.model.kv_type()),
+                   flags.model.chunk);
         fmt::print("{:<16} {:>7} {:>10} {:>19} {:>14} {:>10} {:>11} {:>10}  {}\n", "test", "threads", "tokens/s", "min - max",
                    "bytes/token", "bandwidth", "arithmetic", "ops/byte", "bound");
       }

@@ -55,7 +55,7 @@ void ModelFlags::add_common(CLI::App& app) {
   app.add_option("--kv", kv, "how keys and values are stored: f32, f16, bf16 or q8_0")
       ->type_name("NAME")
       ->check(one_of({"f32", "f16", "bf16", "q8_0"}))
-      ->capture_default_str();
+      ->default_str("f16, with --exact f32");
   app.add_option("--mla", mla, "how latent attention (DeepSeek) is computed: naive, absorbed or merged")
       ->type_name("NAME")
       ->check(one_of({"naive", "absorbed", "merged"}))
@@ -85,11 +85,10 @@ LoadOptions ModelFlags::load_options() const {
   return options;
 }
 
+KvType ModelFlags::kv_type() const { return kv_type_from_name(kv).value_or(exact ? KvType::f32 : KvType::f16); }
+
 ContextOptions ModelFlags::context_options() const {
-  return {.positions = context,
-          .chunk = chunk,
-          .kv = kv_type_from_name(kv).value_or(KvType::f16),
-          .adapter = lora.empty() ? no_adapter : 0};
+  return {.positions = context, .chunk = chunk, .kv = kv_type(), .adapter = lora.empty() ? no_adapter : 0};
 }
 
 namespace {

@@ -60,7 +60,7 @@ struct ModelFlags {
   int threads = 0;
   std::size_t chunk = 512;
   std::size_t context = 0;
-  std::string kv = "f16";
+  std::string kv;  ///< as --kv says; "": see kv_type()
   std::string isa;
   std::string device = "cpu";
   std::string mla = "absorbed";
@@ -75,6 +75,8 @@ struct ModelFlags {
   void add_common(CLI::App& app);
   [[nodiscard]] CpuOptions cpu() const;
   [[nodiscard]] LoadOptions load_options() const;
+  /// How keys and values are stored: f16, or f32 where all is exact, unless --kv says otherwise.
+  [[nodiscard]] KvType kv_type() const;
   [[nodiscard]] ContextOptions context_options() const;
 };
 

@@ -10,6 +10,7 @@
 #include <nihao/files/safetensors.hpp>
 #include <nihao/models/gguf_config.hpp>
 #include <nihao/models/hf_config.hpp>
+#include <nihao/models/hf_quantization.hpp>
 #include <nihao/models/shape.hpp>
 
 #include <fmt/core.h>
@@ -176,9 +177,11 @@ Expected<int> inspect_part(const InspectFlags& flags, bool folder) {
     }
     const auto place = parse_block_place(flags.block);
     if (!place) throw UsageError(concat("--block ", flags.block, " is not TENSOR:ROW:BLOCK"));
-    if (folder) {
-      NIHAO_TRY(const Safetensors safetensors, Safetensors::open(flags.path));
-      return inspect_block(safetensors.tensors(), *place, flags.json);
+    if (folder) {  // matrices that a method has quantized are shown as what they become
+      NIHAO_TRY(Safetensors safetensors, Safetensors::open(flags.path));
+      NIHAO_TRY(const Json config, detail::read_config_json(concat(flags.path, "/config.json")));
+      NIHAO_TRY(const TensorFile tensors, quantized_tensors(config, std::move(safetensors)));
+      return inspect_block(tensors, *place, flags.json);
     }
     NIHAO_TRY(const Gguf gguf, Gguf::open(flags.path, GgufTypes::listed));
     return inspect_block(gguf.tensors(), *place, flags.json);

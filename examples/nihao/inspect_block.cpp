@@ -289,12 +289,24 @@ Expected<int> inspect_block(const TensorFile& file, const BlockPlace& place, boo
                  concat("there is no row ", place.row, " with a block ", place.block, ": it has ", tensor->rows(), " rows of ",
                         blocks, " blocks"),
                  concat("tensor ", one_line(place.tensor))};
-  const auto bytes =
-      tensor->bytes.subspan(static_cast<std::size_t>((place.row * blocks + place.block) * info.block_bytes), info.block_bytes);
+  std::span<const std::byte> row;
+  std::vector<std::byte> made;  // of a matrix that is put together from a method's parts
+  if (tensor->parts != nullptr) {
+    std::vector<std::uint8_t> working(static_cast<std::size_t>(tensor->cols()));
+    made.resize(row_bytes(tensor->format, working.size()));
+    tensor->parts->rows(static_cast<std::size_t>(place.row), 1, made.data(), working.data());
+    row = made;
+  } else {
+    row = tensor->bytes.subspan(static_cast<std::size_t>(place.row * blocks * info.block_bytes),
+                                static_cast<std::size_t>(blocks * info.block_bytes));
+  }
+  const auto bytes = row.subspan(static_cast<std::size_t>(place.block * info.block_bytes), info.block_bytes);
   Fields shown;
   std::vector<float> values(info.block_size);
   visit_format(tensor->format, [&]<class F>(F) { fields(as_blocks<F>(bytes)[0], shown); });
   dequantize_row(tensor->format, bytes, values);
+  if (tensor->parts != nullptr)
+    for (float& value : values) value = static_cast<float>(static_cast<double>(value) * tensor->parts->scale());
   if (json) {
     Json list(Json::value_t::object);
     for (const Field& f : shown.all) list[f.name] = f.numbers.size() == 1 ? Json(f.numbers[0]) : Json(f.numbers);

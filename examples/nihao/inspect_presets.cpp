@@ -127,7 +127,10 @@ int inspect_families(std::string_view kind, KvType kv, bool json) {
                or_none(c.router.chosen), or_none(c.shared_ff), in_billions(n.total), in_billions(n.active),
                cache_bytes_per_token(c, kv), attention_of(c), router_of(c));
   }
-  fmt::print("shared: width of the shared expert. KV bytes: of one token, in {}, with latents as they are.\n", to_string(kv));
+  fmt::print(
+      "shared: width of the shared expert. active: what works on a token, the embedding's whole matrix included. KV bytes: of "
+      "one token, in {}, with latents as they are.\n",
+      to_string(kv));
   return 0;
 }
 

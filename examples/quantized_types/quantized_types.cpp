@@ -18,6 +18,10 @@ using nihao::SafetensorsType;
 // Embedding, head and norms are halves in both: quantization is of the layers' matrices.
 using LlamaAWQ = nihao::Llama<nihao::Sizes{}, nihao::Quant<nihao::AWQ, nihao::F16>>;
 using LlamaFP8 = nihao::Llama<nihao::Sizes{}, nihao::Quant<nihao::FP8_E4M3, nihao::F16>>;
+// The same role by role: layers in FP8, and only embedding and head (one role each) in halves.
+using LlamaMix =
+    nihao::Llama<nihao::Sizes{}, nihao::Quant<nihao::Mix<nihao::FP8_E4M3, nihao::For<nihao::Role::embedding, nihao::F16>,
+                                                         nihao::For<nihao::Role::head, nihao::F16>>>>;
 
 constexpr std::uint64_t width = 64, hidden = 96, vocab = 128, group = 32;
 
@@ -110,6 +114,7 @@ nihao::Expected<void> all(const fs::path& folder) {
   NIHAO_CHECK(made_up(put_fp8).write(folder / "fp8", R"({"quant_method": "fp8", "activation_scheme": "dynamic"})"));
   NIHAO_CHECK(run<LlamaAWQ>(folder / "awq", "AWQ"));
   NIHAO_CHECK(run<LlamaFP8>(folder / "fp8", "FP8"));
+  NIHAO_CHECK(run<LlamaMix>(folder / "fp8", "FP8 by role"));
   const auto refused = nihao::load_hf<LlamaFP8>((folder / "awq").string());
   fmt::print("FP8 type, AWQ checkpoint: {}\n", refused ? "it was taken, which it should not be" : refused.error().message());
   return {};

@@ -33,6 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   data.clean_spaces = (flags & 16) != 0;
   data.whole_words_first = (flags & 32) != 0;
   data.nfc = (flags & 64) != 0;
+  data.spelling = flags & 128 ? PieceSpelling::sentencepiece : PieceSpelling::byte_level;
   data.words = detail::pretokenizer_names[number() % std::size(detail::pretokenizer_names)].words;
   data.bos = static_cast<TokenId>(number()) - 2;
   data.eos = static_cast<TokenId>(number()) - 2;

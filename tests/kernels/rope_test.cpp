@@ -56,6 +56,7 @@ TEST_CASE("plain frequencies fall from 1 by equal ratios") {
   }
 }
 
+// Case C69.
 TEST_CASE("llama3 scaling leaves fast pairs, slows slow ones by the factor, and blends between: at positions up to 60,000") {
   for (const double factor : {8.0, 32.0}) {
     const auto rope =

@@ -1,6 +1,8 @@
 // Routers: what each chooses and with what weights, on cases small enough to follow by hand.
 #include "nihao/kernels/router.hpp"
 
+#include <nihao/base/small_floats.hpp>
+
 #include <doctest/doctest.h>
 #include <vector>
 
@@ -31,13 +33,20 @@ TEST_CASE("softmax-then-top-k gives shares of all experts, which sum to one only
   CHECK(experts(plain) == std::vector<int>{2, 3});
   CHECK(plain[0].weight == Approx(std::exp(3.0) / total));
   CHECK(plain[1].weight == Approx(std::exp(2.0) / total));
-  // norm_topk_prob is a flag of the file's, and honoured either way (flashinfer #2889).
+  // norm_topk_prob is a flag of the file's, and honoured either way (case C68: flashinfer #2889).
   const auto normalised = routed<SoftmaxTopK>({.experts = 4, .chosen = 2, .normalize = true}, logits);
   CHECK(normalised[0].weight == Approx(1 / (1 + std::exp(-1.0))));
   CHECK(normalised[0].weight + normalised[1].weight == Approx(1));
   const auto scaled = routed<SoftmaxTopK>({.experts = 4, .chosen = 2, .scale = 16}, logits);
   CHECK(scaled[0].weight == Approx(16 * std::exp(3.0) / total));
 }
+
+// The other half of case C68, logits in bfloat16 that are read as float: what a router reads is part of its type.
+template <class T>
+concept Routes = requires(const RouterShape& shape, std::span<const T> logits, std::span<Choice> chosen) {
+  SoftmaxTopK::route(shape, logits, std::span<const float>{}, chosen);
+};
+static_assert(Routes<float> && !Routes<bf16> && !Routes<f16> && !Routes<std::uint16_t>);
 
 TEST_CASE("top-k-then-softmax gives shares among the chosen") {
   const auto chosen = routed<TopKSoftmax>({.experts = 4, .chosen = 2}, {5.0f, 1.0f, -2.0f, 4.0f});
@@ -46,7 +55,7 @@ TEST_CASE("top-k-then-softmax gives shares among the chosen") {
   CHECK(chosen[1].weight == Approx(1 / (1 + std::exp(1.0))));
 }
 
-TEST_CASE("the bias of a sigmoid router chooses, and is not in the weights") {  // vllm #12002, transformers #41647
+TEST_CASE("the bias of a sigmoid router chooses, and is not in the weights") {  // case C65: vllm #12002, transformers #41647
   const std::vector<float> logits{1.0f, 0.9f, 0.0f, -1.0f}, bias{0.0f, 0.0f, 0.0f, 10.0f};
   const auto chosen = routed<SigmoidGroups>({.experts = 4, .chosen = 2, .scale = 2.5f}, logits, bias);
   CHECK(experts(chosen) == std::vector<int>{0, 3});
@@ -58,7 +67,7 @@ TEST_CASE("the bias of a sigmoid router chooses, and is not in the weights") {  
 
 TEST_CASE(
     "a group of a sigmoid router is worth its two best, biases included, and what is outside is out even if all is negative") {
-  // Groups of two. The best single expert is in group 0, the best pair is group 1 (vllm #13474 took the maximum).
+  // Groups of two. The best single expert is in group 0, the best pair is group 1 (case C66: vllm #13474 took the maximum).
   const std::vector<float> logits{4.0f, -9.0f, 2.0f, 2.0f};
   CHECK(experts(routed<SigmoidGroups>({.experts = 4, .chosen = 2, .groups = 2, .groups_kept = 1}, logits)) ==
         std::vector<int>{2, 3});

@@ -42,7 +42,7 @@ TEST_CASE("a LoRA adapter, plain or rank-stabilised, gives its reference's logit
         const auto with = require(model.context({.positions = 64, .kv = KvType::f32, .adapter = 0}));
         // What is added is of f16 in the fast mode. Observed: 7e-6, and 0.004 there, of a change of 8.
         CHECK(most_apart(logits_of(*base, ids, 64), *golden.values<float>(prompt + ".logits_base")) <= 1e-4);
-        CHECK(most_apart(logits_of(*with, ids, 64), *golden.values<float>(prompt + ".logits")) <= (exact ? 1.5e-4 : 0.02));
+        CHECK(most_apart(logits_of(*with, ids, 64), *golden.values<float>(prompt + ".logits")) <= (exact ? 1e-4 : 0.02));
         const auto fresh = require(model.context({.positions = 64, .kv = KvType::f32, .adapter = 0}));
         CHECK(continue_greedily(*fresh, ids, 12) == token_ids(golden, prompt + ".greedy_ids"));
       }

@@ -201,6 +201,16 @@ TEST_CASE("rotary scaling is read as llama.cpp reads it: linear unless a type is
   refused("llama.rope.scaling.type", "longrope", ErrorCode::unsupported, "unknown rope scaling \"longrope\"");
 }
 
+TEST_CASE("an attention factor scales cos and sin whatever the kind of scaling, as in llama.cpp") {
+  if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
+  for (const char* kind : {"none", "linear"}) {
+    const RopeParams rope = rope_with(entry("scaling.type", kind), entry("scaling.attn_factor", 1.5f));
+    CHECK(rope_frequencies(rope, 8).magnitude == 1.5);
+    CHECK(rope_frequencies(rope_with(entry("scaling.type", kind)), 8).magnitude == 1);
+  }
+  refused("llama.rope.scaling.attn_factor", 0.0f, ErrorCode::malformed, "an attention factor of 0");
+}
+
 TEST_CASE("a factor multiplies yarn's magnitude, which may be stated, and its original context is the file's unless stated") {
   if (!data("golden/quant/gguf/F32.gguf")) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const auto yarn = [](const auto&... more) {

@@ -43,7 +43,7 @@ def logits(nihao, model, ids, folder, *more):
 def worst(nihao, model, golden, folder, *more):
     most = 0.0
     for prompt in ("short", "long"):
-        values = logits(nihao, model, golden[f"{prompt}.input_ids"], folder, "--kv", "f32", "--exact", *more)
+        values = logits(nihao, model, golden[f"{prompt}.input_ids"], folder, "--exact", *more)
         most = max([most, *(abs(a - b) for a, b in zip(values, golden[f"{prompt}.logits"], strict=True))])
     return most
 

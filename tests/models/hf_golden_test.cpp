@@ -1,7 +1,11 @@
 // Checkpoints as they are on the hub, tiny ones, against float64 results of the reference implementation.
 #include "golden_models.hpp"
+#include "nihao/files/json.hpp"
+#include "nihao/files/safetensors_writer.hpp"
 #include "nihao/models/load_hf.hpp"
 #include "nihao/trace/reference_tensors.hpp"
+
+#include <fstream>
 
 using namespace nihao;
 using namespace nihao::test;
@@ -193,4 +197,38 @@ TEST_CASE("a folder that lacks its head, or has another than its config says, is
   CHECK(untied.error().code == ErrorCode::missing);
   CHECK(untied.error().where == tied.path() + ": tensor lm_head.weight");
   CHECK(load_hf(tied.path() + "/nowhere").error().code == ErrorCode::io);
+}
+
+TEST_CASE("of a folder of images and text the language model is loaded, with the same bits as alone") {
+  const auto models = data("golden/models");
+  if (!models) NIHAO_SKIP("golden/models");
+  for (const auto& [name, outer] : {std::pair("llama4_text", "llama4"), std::pair("gemma3_text", "gemma3")}) {
+    CAPTURE(name);
+    const Safetensors alone = require(Safetensors::open((*models / name).string()));
+    std::vector<std::string> names;
+    std::vector<SafetensorsTensor> tensors;
+    for (const TensorInfo& t : alone.tensors().tensors()) names.push_back(concat("language_model.", t.name));
+    for (const TensorInfo& t : alone.tensors().tensors())
+      tensors.push_back({names[tensors.size()], SafetensorsType::F32, {t.shape.begin(), t.shape.begin() + t.rank}, t.bytes});
+    const std::vector<float> patch(16);
+    tensors.push_back({"vision_tower.patch_embedding.weight", SafetensorsType::F32, {4, 4}, std::as_bytes(std::span(patch))});
+    const TempFolder folder;
+    REQUIRE(write_safetensors(folder.path("model.safetensors"), tensors).has_value());
+    const Json inner = *parse_json(read_text(*models / name / "config.json"));
+    std::ofstream(folder.path("config.json"))
+        << Json{{"model_type", outer}, {"text_config", inner}, {"vision_config", Json::object()}};
+    const auto golden = require(Safetensors::open((*models / name / "golden.safetensors").string()));
+    const auto ids = token_ids(golden, "long.input_ids");
+    const CpuOptions exact{.threads = 1, .exact = true};
+    const auto logits = [&](const std::string& path) {
+      return chosen_experts(require(load_hf(path, {.cpu = exact})), KvType::f32, ids).logits;
+    };
+    CHECK(logits(folder.root().string()) == logits((*models / name).string()));
+    Json broken = inner;
+    broken["rms_norm_eps"] = "x";
+    std::ofstream(folder.path("config.json")) << Json{{"model_type", outer}, {"text_config", broken}};
+    CHECK(load_hf(folder.root().string()).error().where.find("text_config.rms_norm_eps") != std::string::npos);
+    std::ofstream(folder.path("config.json")) << Json{{"model_type", outer}};
+    CHECK(load_hf(folder.root().string()).error().message().find("text_config: not there") != std::string::npos);
+  }
 }

@@ -16,7 +16,8 @@ void write_file(const test::TempFolder& folder, const char* name, std::string_vi
 }
 std::string rendered(const AnyModel::Text& text) {
   const Message message{"user", "hi"};
-  return text.chat_template ? *text.chat_template->render(std::span(&message, 1), false, "", "") : text.chat_template.error().message();
+  return text.chat_template ? *text.chat_template->render(std::span(&message, 1), false, "", "")
+                            : text.chat_template.error().message();
 }
 
 constexpr std::string_view tokenizer_json = R"({"added_tokens": [], "normalizer": null, "post_processor": null,

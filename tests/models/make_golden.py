@@ -39,6 +39,7 @@ def float64():
 
 
 def model_of(config, weights, dtype):
+    config._experts_implementation = "eager"  # a loop over experts: the fused product has no float64
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").to(dtype).eval()
     model.load_state_dict(weights, strict=False)
     return model
@@ -69,13 +70,16 @@ def stations(model, ids):
     out, hooks = {}, []
     first = lambda x: (x[0] if isinstance(x, tuple) else x)[0]
     keep = lambda name: lambda module, inputs, result: out.__setitem__(name, first(result))
-    hooks.append(model.model.layers[0].register_forward_pre_hook(lambda module, inputs: out.__setitem__("hidden.embed", inputs[0][0])))
-    for i, layer in enumerate(model.model.layers):
+    part = lambda module, *names: next(getattr(module, name) for name in names if hasattr(module, name))
+    base = part(model, "model", "transformer")
+    layers = part(base, "layers", "blocks")
+    hooks.append(layers[0].register_forward_pre_hook(lambda module, inputs: out.__setitem__("hidden.embed", inputs[0][0])))
+    for i, layer in enumerate(layers):
         hooks.append(layer.register_forward_hook(keep(f"hidden.layer{i}")))
         if i < 2:
-            hooks.append(layer.self_attn.register_forward_hook(keep(f"layer{i}.attn_out")))
-            hooks.append(layer.mlp.register_forward_hook(keep(f"layer{i}.ffn_out")))
-    hooks.append(model.model.norm.register_forward_hook(keep("hidden.final_norm")))
+            hooks.append(part(layer, "self_attn", "norm_attn_norm").register_forward_hook(keep(f"layer{i}.attn_out")))
+            hooks.append(part(layer, "mlp", "feed_forward", "ffn", "block_sparse_moe").register_forward_hook(keep(f"layer{i}.ffn_out")))
+    hooks.append(part(base, "norm", "norm_f").register_forward_hook(keep("hidden.final_norm")))
     out["logits"] = logits_of(model, ids)
     for hook in hooks:
         hook.remove()
@@ -98,11 +102,12 @@ def main():
     folder, seed = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     torch.manual_seed(seed)
     config = transformers.AutoConfig.from_pretrained(folder)
-    weights = random_weights(transformers.AutoModelForCausalLM.from_config(config))
-    tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
-    save_file({n: w for n, w in weights.items() if n not in tied}, folder / "model.safetensors", {"format": "pt"})
-    config.save_pretrained(folder / "v5")
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    weights = random_weights(model)
+    model.load_state_dict(weights, strict=False)
+    model.save_pretrained(folder / "v5")  # which gives experts, stacked in memory, the names they have on the hub
     shutil.move(folder / "v5" / "config.json", folder / "config_v5.json")
+    shutil.move(folder / "v5" / "model.safetensors", folder / "model.safetensors")
     shutil.rmtree(folder / "v5")
 
     golden = {}

@@ -203,6 +203,18 @@ TEST_CASE("render puts a conversation, or a whole context, through a template") 
         std::string::npos);
 }
 
+TEST_CASE("inspect --block shows a matrix of a quantized folder as what it becomes") {
+  const auto folders = test::data("golden/quant/hf");
+  if (!folders) NIHAO_SKIP("golden/quant/hf");
+  for (const auto& [name, format] : {std::pair("fp8_block128", "FP8_E4M3"), std::pair("awq_gemm_4bit", "INT4"),
+                                     std::pair("w8a8_int8_channel", "INT8"), std::pair("bnb_nf4", "NF4")}) {
+    const Json json =
+        json_of({"inspect", (*folders / name).string(), "--block", "model.layers.0.self_attn.q_proj.weight:1:0", "--json"});
+    CHECK(json["format"] == format);
+    CHECK(json["values"].size() == 32);
+  }
+}
+
 TEST_CASE("logits gives the likeliest tokens, and writes all of them to a file") {
   if (model().empty()) NIHAO_SKIP("golden/quant/gguf/F32.gguf");
   const test::TempFolder folder;
@@ -250,9 +262,8 @@ TEST_CASE("logits of the golden prompts are the golden logits, exactly computed"
     const auto golden_ids = reference->values<std::int64_t>("short.input_ids");
     REQUIRE(golden_ids.has_value());
     for (const std::int64_t id : *golden_ids) ids += concat(ids.empty() ? "" : ",", id);
-    REQUIRE(test::run(
-                {"logits", "--model", model(format), "--exact", "--kv", "f32", "--all", "--ids", ids, "--out", folder.path("l")})
-                .status == 0);
+    REQUIRE(test::run({"logits", "--model", model(format), "--exact", "--all", "--ids", ids, "--out", folder.path("l")}).status ==
+            0);
     const auto got = *Safetensors::open(folder.path("l"))->values<float>("logits");
     const auto expected = *reference->values<float>(std::string(format) + ".short.logits");
     REQUIRE(got.size() == expected.size());
@@ -273,8 +284,8 @@ TEST_CASE("--states writes every station's tensors by the reference's names, how
   for (const std::int64_t id : *golden_ids) ids += concat(ids.empty() ? "" : ",", id);
   const test::TempFolder out;
   for (const char* chunk : {"512", "5"}) {
-    REQUIRE(test::run({"logits", "--model", folder->string(), "--exact", "--kv", "f32", "--ids", ids, "--all", "--chunk", chunk,
-                       "--states", out.path("s")})
+    REQUIRE(test::run({"logits", "--model", folder->string(), "--exact", "--ids", ids, "--all", "--chunk", chunk, "--states",
+                       out.path("s")})
                 .status == 0);
     const auto states = Safetensors::open(out.path("s"));
     REQUIRE(states.has_value());
@@ -341,8 +352,8 @@ TEST_CASE("perplexity tells its figure and, against exact, the distance") {
   CHECK(compared["perplexity"] == json["perplexity"]);
   CHECK(compared["kl_mean"].get<double>() > 0);
   CHECK(compared["top1_agreement"].get<double>() > 0.5);
-  const Json same = json_of({"perplexity", "--model", model("Q4_0"), "--file", folder.path("text"), "--ctx", "64",
-                             "--against-exact", "--exact", "--kv", "f32"});
+  const Json same = json_of(
+      {"perplexity", "--model", model("Q4_0"), "--file", folder.path("text"), "--ctx", "64", "--against-exact", "--exact"});
   CHECK(same["kl_mean"].get<double>() < 1e-12);
   CHECK(same["top1_agreement"] == 1.0);
 }

@@ -4,6 +4,7 @@
 #include <nihao/text/nfc.hpp>
 #include <nihao/text/stream_decoder.hpp>
 #include <nihao/text/tokenizer.hpp>
+#include <nihao/text/tokenizer_gguf.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,8 @@
 #include "support/data.hpp"
 #include "text/base64.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -124,6 +127,12 @@ TEST_CASE("GLM-4 and SmolLM3 cut text as Llama 3 does, and put no BOS before it"
   expected.erase(expected.begin());
   CHECK(ids_of("glm4") == expected);
   CHECK(ids_of("smaug-bpe") == expected);
+}
+TEST_CASE("every name of word rules is known once") {
+  for (const auto& one : detail::pretokenizer_names)
+    CHECK_MESSAGE(std::count_if(std::begin(detail::pretokenizer_names), std::end(detail::pretokenizer_names),
+                                [&](const auto& other) { return other.name == one.name; }) == 1,
+                  one.name);
 }
 TEST_CASE("Llama 3: every case has the vendor's ids, text and pieces") {
   check_cases("llama-bpe", test::data("text/vocabs/ggml-vocab-llama-bpe.gguf"), 536);

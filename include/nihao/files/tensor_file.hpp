@@ -86,6 +86,19 @@ class TensorFile {
     return file;
   }
 
+  /// The same file with those tensors alone whose names begin with `prefix`, which their names then lack.
+  [[nodiscard]] TensorFile only(std::string_view prefix) && {
+    std::vector<TensorInfo> kept;
+    for (TensorInfo& t : tensors_) {
+      if (!t.name.starts_with(prefix)) continue;
+      t.name.remove_prefix(prefix.size());
+      kept.push_back(t);
+    }
+    TensorFile file(std::move(kept), std::move(mappings_), std::move(buffers_));
+    file.parts_ = std::move(parts_);
+    return file;
+  }
+
   /// In file order.
   [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return tensors_; }
 

@@ -35,7 +35,7 @@ struct RopeParams {
   double original_context = 0;               ///< all but linear: the context the model was trained on
   double low_freq = 1.0, high_freq = 4.0;    ///< llama3
   double beta_fast = 32.0, beta_slow = 1.0;  ///< yarn
-  double attention_factor = 0;               ///< yarn, longrope: scales cos and sin; yarn, 0: 0.1 ln(factor) + 1
+  double attention_factor = 0;               ///< scales cos and sin; 0: 1, or with yarn 0.1 ln(factor) + 1
   double far_attention_factor = 0;           ///< the same beyond the original context, where longrope has another; 0: no other
   bool truncate = true;                      ///< yarn: the ramp begins and ends at whole pairs
   std::vector<float> factors = {};           ///< of each pair: its frequency is divided by that; empty: by none
@@ -96,10 +96,9 @@ struct RopeFrequencies {
     const std::vector<float>& factors = far && !params.far_factors.empty() ? params.far_factors : params.factors;
     result.frequency.push_back(factors.empty() ? f : f / static_cast<double>(factors[i]));
   }
-  if (params.scaling == RopeScaling::yarn)
-    result.magnitude = params.attention_factor > 0 ? params.attention_factor : yarn_magnitude(params.factor);
-  else if (params.scaling == RopeScaling::longrope)
-    result.magnitude = far && params.far_attention_factor > 0 ? params.far_attention_factor : params.attention_factor;
+  if (far && params.far_attention_factor > 0) result.magnitude = params.far_attention_factor;
+  else if (params.attention_factor > 0) result.magnitude = params.attention_factor;
+  else if (params.scaling == RopeScaling::yarn) result.magnitude = yarn_magnitude(params.factor);
   return result;
 }
 

@@ -21,7 +21,7 @@ namespace nihao {
     return AdapterSource{std::shared_ptr<const TensorFile>(file, &file->tensors()), NameStyle::gguf, alpha};
   };
   auto source = read();
-  if (!source) return std::move(source).error().in(path);
+  if (!source && source.error().where.find(path) == std::string::npos) return std::move(source).error().in(path);
   return source;
 }
 

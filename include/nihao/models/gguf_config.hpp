@@ -160,6 +160,13 @@ inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping"
   } else if (scaling != "none" && !(scaling == "longrope" && gguf.tensors().find("rope_factors_long.weight") != nullptr)) {
     return Error{ErrorCode::unsupported, concat("unknown rope scaling \"", printable(scaling), "\""), key("rope.scaling.type")};
   }
+  if (rope.scaling != RopeScaling::yarn) {
+    // llama.cpp scales by it whatever the kind.
+    NIHAO_TRY(const double attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 1.0));
+    if (!(attention_factor > 0))
+      return Error{ErrorCode::malformed, concat("an attention factor of ", attention_factor), key("rope.scaling.attn_factor")};
+    if (attention_factor != 1) rope.attention_factor = attention_factor;
+  }
   c.ropes.push_back(rope);
   if (const TensorInfo* factors = gguf.tensors().find("rope_freqs.weight")) {
     NIHAO_TRY(c.ropes[0].factors, detail::rope_factors(*factors, c));
@@ -169,10 +176,10 @@ inline constexpr std::string_view gguf_must_be_off[] = {"attn_logit_softcapping"
   if (near != nullptr && far != nullptr) {
     RopeParams& longrope = c.ropes[0];
     longrope.scaling = RopeScaling::longrope;
+    if (longrope.attention_factor == 0) longrope.attention_factor = 1;
     NIHAO_TRY(longrope.factors, detail::rope_factors(*near, c));
     NIHAO_TRY(longrope.far_factors, detail::rope_factors(*far, c));
     NIHAO_TRY(longrope.original_context, gguf.get_or<double>(key("rope.scaling.original_context_length"), c.context));
-    NIHAO_TRY(longrope.attention_factor, gguf.get_or<double>(key("rope.scaling.attn_factor"), 1.0));
   }
 
   if (!reads("rope.freq_base_swa")) {

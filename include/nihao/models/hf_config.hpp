@@ -91,10 +91,23 @@ inline constexpr std::string_view hf_must_be_one[] = {
 
 }  // namespace detail
 
-/// Reads the config.json of any family in detail::hf_families. Errors: missing, mismatch (a value's type, or two keys that
-/// disagree), malformed, unsupported; each names the JSON path, or the size that makes no sense.
+/// Reads the config.json of any family in detail::hf_families; of a model of images and text that is built around one of them
+/// (`llama4`, `gemma3`), that of its language model. Errors: missing, mismatch (a value's type, or two keys that disagree),
+/// malformed, unsupported; each names the JSON path, or the size that makes no sense.
 [[nodiscard]] inline Expected<HfConfig> config_from_hf(const Json& json) {
   NIHAO_TRY(const auto model_type, json_get<std::string_view>(json, "model_type"));
+  if (model_type == "llama4" || model_type == "gemma3") {
+    const Json* const text = json_find(json, "text_config");
+    if (text == nullptr || json_find(*text, "text_config") != nullptr)
+      return Error{ErrorCode::missing, "not there", "text_config"};
+    auto inner = config_from_hf(*text);
+    if (!inner) {
+      inner.error().where = concat("text_config.", inner.error().where);
+      return inner;
+    }
+    inner->prefix = "language_model.";
+    return inner;
+  }
   const detail::HfFamily* const family = detail::find_hf_family(model_type);
   if (family == nullptr)
     return detail::no_such_family(model_type, detail::hf_families, &detail::HfFamily::model_type, "model_type");

@@ -17,8 +17,9 @@ namespace nihao {
 /// A Config, and what else a Hugging Face checkpoint's weights need to be understood.
 struct HfConfig {
   Config config;
-  bool tied = false;      ///< the head multiplies with the embedding
-  float norm_offset = 0;  ///< added to norm weights: Gemma stores their distance from 1
+  bool tied = false;             ///< the head multiplies with the embedding
+  float norm_offset = 0;         ///< added to norm weights: Gemma stores their distance from 1
+  std::string_view prefix = {};  ///< of its tensors' names, where the folder has more than the language model
 };
 
 namespace detail {

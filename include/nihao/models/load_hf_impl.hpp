@@ -39,6 +39,7 @@ NIHAO_INLINE Expected<HfModel> read_hf(const std::string& folder, const LoadOpti
   NIHAO_TRY(auto file, Safetensors::open(folder));
   auto assembled = quantized_tensors(json, std::move(file));
   if (!assembled) return std::move(assembled).error().in(folder);
+  if (!hf->prefix.empty()) *assembled = std::move(*assembled).only(hf->prefix);
   const auto tensors = std::make_shared<const TensorFile>(*std::move(assembled));
   if (auto head = check_head(*tensors, hf->tied); !head) return std::move(head).error().in(folder);
   hf->config.mla.mode = options.mla;

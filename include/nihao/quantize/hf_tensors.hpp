@@ -346,6 +346,8 @@ inline void add_rope_keys(GgufWriter& writer, const std::string& prefix, const C
   if (const Json* q = json_find(config_json, "quantization_config"); q != nullptr && !q->is_null())
     return Error{ErrorCode::unsupported, "the folder's weights are quantized", "quantization_config"};
   NIHAO_TRY(const HfConfig hf, config_from_hf(config_json));
+  if (!hf.prefix.empty())
+    return Error{ErrorCode::unsupported, "the folder has more than a language model, and only those are converted", "model_type"};
   const Config& c = hf.config;
   const std::string_view gguf = detail::find_hf_family(c.architecture)->gguf;
   const detail::GgufFamily* const as = detail::find_gguf_family(gguf.empty() ? std::string_view(c.architecture) : gguf);

@@ -57,9 +57,10 @@ struct JsonStep {
   "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" contractions             \
   "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" contractions "|" digits \
   "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define NIHAO_CL100K(letters, digits, others)                                                                                 \
-  NIHAO_CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?" letters "+|" digits "| ?[^\\s" others "]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|" \
-                                                                                     "\\s+"
+#define NIHAO_CL100K(letters, digits, others)                                        \
+  NIHAO_CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?" letters "+|" digits "| ?[^\\s" others \
+                     "]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|"                        \
+                     "\\s+"
 inline constexpr std::string_view gpt2_expression =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 inline constexpr std::string_view llama3_expression = NIHAO_CL100K("\\p{L}", "\\p{N}{1,3}", "\\p{L}\\p{N}");
