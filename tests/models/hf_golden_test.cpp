@@ -203,7 +203,6 @@ TEST_CASE("of a folder of images and text the language model is loaded, with the
   const auto models = data("golden/models");
   if (!models) NIHAO_SKIP("golden/models");
   for (const auto& [name, outer] : {std::pair("llama4_text", "llama4"), std::pair("gemma3_text", "gemma3")}) {
-    CAPTURE(name);
     const Safetensors alone = require(Safetensors::open((*models / name).string()));
     std::vector<std::string> names;
     std::vector<SafetensorsTensor> tensors;
