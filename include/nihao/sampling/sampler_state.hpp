@@ -7,7 +7,6 @@
 #include "exact_math.hpp"
 #include "random.hpp"
 
-#include <bit>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -31,8 +30,9 @@ class SamplerState {
         probabilities_(vocabulary),
         counts_(vocabulary, 0),
         groups_((vocabulary + group_size - 1) / group_size),
-        touched_(groups_.size(), 0),
-        touched_groups_(groups_.size()),
+        stretches_(groups_.size()),
+        is_touched_(vocabulary, 0),
+        touched_(groups_.size()),
         random_(seed) {}
 
   [[nodiscard]] std::size_t vocabulary() const noexcept { return candidates_.size(); }
@@ -73,28 +73,30 @@ class SamplerState {
 
   /// Before candidates(): this token's logit may be changed by a stage before the first that keeps few.
   void touch(TokenId id) noexcept {
-    if (!knows(id)) return;
-    const std::size_t group = static_cast<std::size_t>(id) / group_size;
-    if (touched_[group]) return;
-    touched_[group] = 1;
-    touched_groups_[touched_count_++] = static_cast<std::uint32_t>(group);
+    if (!knows(id) || touched_count_ > touched_.size()) return;
+    if (touched_count_ == touched_.size()) {  // too many to be worth it
+      ++touched_count_;
+      return;
+    }
+    if (std::exchange(is_touched_[static_cast<std::size_t>(id)], std::uint8_t{1}) == 0) touched_[touched_count_++] = id;
   }
 
   /// Logits [vocabulary] become candidates; -inf (a masked token) does not. `enough`, if not 0: no more than so many of the
   /// largest are going to be kept, of logits that differ from these in touched tokens alone, so that most others need not become
   /// candidates. Errors: mismatch (another size), numeric (NaN, +inf, or all -inf).
   [[nodiscard]] Expected<Candidates> candidates(std::span<const float> logits, std::size_t enough) {
-    const std::size_t touched = std::exchange(touched_count_, 0);
-    for (std::size_t i = 0; i < touched; ++i) touched_[touched_groups_[i]] = 0;
-    if (logits.size() != vocabulary()) {
+    Candidates candidates;
+    const bool same_size = logits.size() == vocabulary();
+    const bool few = same_size && enough > 0 && enough <= groups_.size() / 2 && touched_count_ <= touched_.size() &&
+                     find_groups(logits);
+    if (few) candidates.items_ = std::span(candidates_).first(take_largest(logits, enough));
+    for (const TokenId id : std::span(touched_).first(std::min(touched_count_, touched_.size())))
+      is_touched_[static_cast<std::size_t>(id)] = 0;
+    touched_count_ = 0;
+    if (few) return candidates;
+    if (!same_size) {
       return Error{ErrorCode::mismatch, concat(logits.size(), " logits for a vocabulary of ", vocabulary()),
                    place("input logits")};
-    }
-    Candidates candidates;
-    if (enough > 0 && enough <= groups_.size() / 2 && touched <= groups_.size() / 2 && find_groups(logits)) {
-      for (std::size_t i = 0; i < touched; ++i) groups_[touched_groups_[i]].logit = infinity;  // taken, whatever they hold
-      candidates.items_ = std::span(candidates_).first(take_groups(logits, std::min(enough + touched, groups_.size())));
-      return candidates;
     }
     std::size_t count = 0;
     for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -152,47 +154,63 @@ class SamplerState {
 
  private:
   static constexpr float infinity = std::numeric_limits<float>::infinity();
-  static constexpr std::uint32_t exponent = 0x7f800000;  // all of its bits are set in what is not finite
   static constexpr std::size_t group_size = 64, lanes = 16;
 
-  // The largest logit of every group of 64 tokens. False if any logit is not finite.
+  // The largest logit of every group of 64 tokens, in one look at each. False if one is not finite (or they add up to infinity):
+  // no sum with such a logit is finite.
   bool find_groups(std::span<const float> logits) noexcept {
-    const auto not_finite = [](float x) { return (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1u : 0u; };
-    std::uint32_t odd = 0;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const auto group = logits.subspan(g * group_size, std::min(group_size, logits.size() - g * group_size));
-      float most[lanes];  // side by side, which compilers make vectors of
-      for (float& m : most) m = group[0];
-      std::size_t i = 0;
-      for (; i + lanes <= group.size(); i += lanes)
-        for (std::size_t j = 0; j < lanes; ++j) {
-          const float x = group[i + j];
-          most[j] = x > most[j] ? x : most[j];
-          odd |= not_finite(x);
-        }
-      for (; i < group.size(); ++i) {
-        most[0] = std::max(most[0], group[i]);
-        odd |= not_finite(group[i]);
+    const auto larger = [](float a, float b) { return a > b ? a : b; };
+    float sums[lanes] = {};  // side by side, which compilers make vectors of
+    const std::size_t whole = logits.size() / group_size;
+    for (std::size_t g = 0; g < whole; ++g) {
+      const float* x = logits.data() + g * group_size;
+      float most[lanes];
+      for (std::size_t j = 0; j < lanes; ++j) {
+        most[j] = larger(larger(x[j], x[j + lanes]), larger(x[j + 2 * lanes], x[j + 3 * lanes]));
+        sums[j] += (x[j] + x[j + lanes]) + (x[j + 2 * lanes] + x[j + 3 * lanes]);
       }
-      groups_[g] = {static_cast<TokenId>(g), *std::max_element(most, most + lanes)};
+      for (std::size_t j = 0; j < 8; ++j) most[j] = larger(most[j], most[j + 8]);
+      for (std::size_t j = 0; j < 4; ++j) most[j] = larger(most[j], most[j + 4]);
+      groups_[g] = larger(larger(most[0], most[1]), larger(most[2], most[3]));
     }
-    return odd == 0;
+    const auto rest = logits.subspan(whole * group_size);
+    if (!rest.empty()) groups_[whole] = *std::max_element(rest.begin(), rest.end());
+    float sum = 0;
+    for (const float x : sums) sum += x;
+    for (const float x : rest) sum += x;
+    return sum - sum == 0.0f;
   }
-  // The tokens of the `count` groups with the largest maxima become candidates, in the vocabulary's order: no token elsewhere is
-  // among the `count` largest, for each of these maxima comes before it (of equal ones the lower group's has the lower id).
-  std::size_t take_groups(std::span<const float> logits, std::size_t count) noexcept {
-    Candidates order;
-    order.items_ = groups_;
-    order.descending(count);
-    const auto chosen = std::span(groups_).first(count);
-    std::sort(chosen.begin(), chosen.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+
+  // The touched tokens and those of the others that may be among the `enough` largest become candidates, in the vocabulary's order.
+  std::size_t take_largest(std::span<const float> logits, std::size_t enough) noexcept {
+    const auto touched = std::span(touched_).first(touched_count_);
+    const auto group_of = [](TokenId id) { return static_cast<std::size_t>(id) / group_size; };
+    for (const TokenId id : touched) groups_[group_of(id)] = -infinity;  // what bounds the others must not be touched itself
+    const float least = bound(enough);
+    for (const TokenId id : touched) groups_[group_of(id)] = infinity;
     std::size_t taken = 0;
-    for (const Candidate& group : chosen) {
-      const std::size_t first = static_cast<std::size_t>(group.id) * group_size;
-      for (std::size_t i = first; i < std::min(first + group_size, logits.size()); ++i)
-        candidates_[taken++] = {static_cast<TokenId>(i), logits[i]};
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g] < least) continue;
+      for (std::size_t i = g * group_size; i < std::min((g + 1) * group_size, logits.size()); ++i) {
+        candidates_[taken] = {static_cast<TokenId>(i), logits[i]};
+        taken += (logits[i] >= least) | is_touched_[i];
+      }
     }
     return taken;
+  }
+  // A logit that at least `enough` tokens reach: the `enough`-th largest of maxima over stretches of groups. A few more stretches
+  // than are asked for are made, so that little more is found above it.
+  [[nodiscard]] float bound(std::size_t enough) noexcept {
+    const std::size_t stretch = std::max<std::size_t>(1, groups_.size() / (enough + enough / 2 + 8));
+    std::size_t count = 0;
+    for (std::size_t g = 0; g < groups_.size(); g += stretch) {
+      float most = groups_[g];
+      for (std::size_t i = g + 1; i < std::min(g + stretch, groups_.size()); ++i) most = groups_[i] > most ? groups_[i] : most;
+      stretches_[count++] = most;
+    }
+    const auto at = stretches_.begin() + static_cast<std::ptrdiff_t>(enough - 1);
+    std::nth_element(stretches_.begin(), at, stretches_.begin() + static_cast<std::ptrdiff_t>(count), [](float a, float b) { return a > b; });
+    return *at;
   }
 
   [[nodiscard]] std::string place(std::string_view stage) const { return concat("sampling token ", step_, ", ", stage); }
@@ -200,10 +218,10 @@ class SamplerState {
   std::vector<Candidate> candidates_;            // [vocabulary]
   std::vector<TokenProbability> probabilities_;  // [vocabulary]
   std::vector<std::uint32_t> counts_;            // [vocabulary]
-  std::vector<Candidate> groups_;                // [vocabulary / group_size]: a group's number and its largest logit
-  std::vector<std::uint8_t> touched_;            // [groups]: whether touch() named one of its tokens
-  std::vector<std::uint32_t> touched_groups_;    // [groups]: the first touched_count_ are those groups
-  std::size_t touched_count_ = 0;
+  std::vector<float> groups_, stretches_;        // [vocabulary / group_size]: the largest logits
+  std::vector<std::uint8_t> is_touched_;         // [vocabulary]: whether touch() named it
+  std::vector<TokenId> touched_;                 // [vocabulary / group_size]: the first touched_count_ are those
+  std::size_t touched_count_ = 0;                // one more than there is room for: too many
   std::vector<std::uint32_t> scratch_;
   std::span<const TokenId> history_;
   std::size_t prompt_tokens_ = 0;
