@@ -14,6 +14,7 @@ void add_run(Commands& commands);
 void add_chat(Commands& commands);
 void add_perplexity(Commands& commands);
 void add_bench(Commands& commands);
+void add_sample(Commands& commands);
 void add_quantize(Commands& commands);
 void add_imatrix(Commands& commands);
 

@@ -136,6 +136,15 @@ Expected<std::string> TextFlags::read() const {
   return text;
 }
 
+CLI::Validator valid_chain() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto plan = parse_chain(text);
+        return plan ? std::string() : plan.error().message();
+      },
+      "");
+}
+
 void SamplingFlags::add(CLI::App& app) {
   std::vector<CLI::Option*> stages;
   const auto stage = [&](const char* name, auto& value, const char* what, auto least, auto most) {
@@ -155,10 +164,7 @@ void SamplingFlags::add(CLI::App& app) {
                                       "above")
                            ->type_name("CHAIN")
                            ->check(not_empty())
-                           ->check([](const std::string& text) {
-                             const auto plan = parse_chain(text);
-                             return plan ? std::string() : plan.error().message();
-                           });
+                           ->check(valid_chain());
   for (CLI::Option* one : stages) whole->excludes(one);
 }
 

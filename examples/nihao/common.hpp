@@ -92,6 +92,9 @@ struct TextFlags {
   [[nodiscard]] Expected<std::string> read() const;
 };
 
+/// A check that a text is a sampler chain.
+[[nodiscard]] CLI::Validator valid_chain();
+
 /// How a token is chosen.
 struct SamplingFlags {
   SamplingParams params;

@@ -27,7 +27,7 @@ int run(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
   Commands commands{app};
   for (const auto add : {add_inspect, add_tokenize, add_detokenize, add_render, add_logits, add_run, add_chat, add_perplexity,
-                         add_bench, add_quantize, add_imatrix})
+                         add_bench, add_sample, add_quantize, add_imatrix})
     add(commands);
   try {
     app.parse(argc, argv);

@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdio>
 #include <optional>
 
@@ -25,6 +26,9 @@ struct RunFlags {
   std::vector<std::string> stop;
   std::string system, chat_template;
   bool chat = false, ignore_eos = false, why = false, json = false;
+  std::size_t logprobs = 0;
+  std::string logprobs_of = "raw";
+  CLI::Option* logprobs_option = nullptr;
 };
 
 struct Answer {
@@ -48,6 +52,8 @@ Expected<Answer> generate(const RunFlags& flags) {
                            .stop_token = interrupts.work(),
                            .ignore_eog = flags.ignore_eos};
   flags.think.apply(generate);
+  if (flags.logprobs_option->count() > 0) generate.logprobs = flags.logprobs;
+  if (flags.logprobs_of == "chain") generate.logprobs_of = LogprobsOf::chain;
   const double load_start = seconds_since_start();
   NIHAO_TRY(const AnyModel model, load_model(flags.model, generate.stop_token));
   Answer answer{};
@@ -85,6 +91,20 @@ Json to_json(const std::optional<Roofline>& roof) {
           {"bound", to_string(roof->bound())}};
 }
 
+Json to_json(const TokenLogprob& t) { return {{"id", t.id}, {"logprob", std::isinf(t.logprob) ? Json() : Json(t.logprob)}}; }
+
+// One entry a token of the answer: {id, logprob, top: [{id, logprob}]}.
+Json to_json(const std::vector<Logprobs>& all) {
+  Json list(Json::value_t::array);
+  for (const Logprobs& one : all) {
+    Json entry = to_json(one.chosen), top(Json::value_t::array);
+    for (const TokenLogprob& t : one.top) top.push_back(to_json(t));
+    entry["top"] = std::move(top);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 Expected<int> run(const RunFlags& flags) {
   NIHAO_TRY(const Answer answer, generate(flags));
   const GenerationResult& result = answer.result;
@@ -117,6 +137,10 @@ Expected<int> run(const RunFlags& flags) {
                    {"decode", to_json(roofs.decode)}}},
                  {"peak_rss_bytes", answer.peak_rss}};
     flags.think.add_to(json, result);
+    if (flags.logprobs_option->count() > 0) {
+      json["logprobs"] = to_json(result.logprobs);
+      json["logprobs_of"] = flags.logprobs_of;
+    }
     print_json(json);
   }
   return result.finish_reason == FinishReason::cancelled ? 130 : 0;
@@ -149,7 +173,18 @@ void add_run(Commands& commands) {
   flags->think.add(app);
   CLI::Option* why = app.add_flag(
       "--why", flags->why, "after the answer, what bounds the prompt's reading and the answer's making (--json tells it anyway)");
-  app.add_flag("--json", flags->json, "print one JSON document instead of the text")->excludes(why);
+  CLI::Option* json = app.add_flag("--json", flags->json, "print one JSON document instead of the text")->excludes(why);
+  flags->logprobs_option =
+      app.add_option("--logprobs", flags->logprobs, "with --json: each token's logprob, and those of the N likeliest")
+          ->type_name("N")
+          ->transform(within(0, 1 << 24))
+          ->needs(json);
+  app.add_option("--logprobs-of", flags->logprobs_of,
+                 "of which distribution: raw (the model's own) or chain (what the token was drawn from)")
+      ->type_name("NAME")
+      ->check(one_of({"raw", "chain"}))
+      ->capture_default_str()
+      ->needs(flags->logprobs_option);
 }
 
 }  // namespace nihao::program

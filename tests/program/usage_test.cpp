@@ -28,8 +28,8 @@ void check_failure(const test::Finished& result, int status, const std::string& 
 TEST_CASE("every command has --help, which says what it is for and leaves with 0") {
   const auto all = test::run({"--help"});
   CHECK(all.status == 0);
-  for (const char* command :
-       {"inspect", "tokenize", "detokenize", "render", "logits", "run", "chat", "perplexity", "bench", "quantize", "imatrix"}) {
+  for (const char* command : {"inspect", "tokenize", "detokenize", "render", "logits", "run", "chat", "perplexity", "bench",
+                              "sample", "quantize", "imatrix"}) {
     CAPTURE(command);
     CHECK(all.out.find(command) != std::string::npos);
     const auto help = test::run({command, "--help"});

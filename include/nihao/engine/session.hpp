@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../models/any_model.hpp"
+#include "../sampling/logprobs.hpp"
 #include "../sampling/params.hpp"
 #include "../sampling/think_budget.hpp"
 #include "../text/reasoning.hpp"
@@ -40,6 +41,10 @@ struct GenerateOptions {
   /// How long the model may and must think; a limit implies split_thinking. Where nothing tells how the model marks its
   /// thinking, it is the error `unsupported`.
   ThinkLimits think_budget = {};
+  /// For each token of the answer its logprob and those of so many of the likeliest (0: of none of them); nothing: no logprobs.
+  std::optional<std::size_t> logprobs = {};
+  LogprobsOf logprobs_of =
+      LogprobsOf::raw;  ///< of which distribution; a token that the thinking budget forces is certain in `chain`
 };
 
 enum class FinishReason : std::uint8_t {
@@ -63,6 +68,7 @@ struct GenerationResult {
   std::string thinking;             ///< with split_thinking
   std::size_t thinking_tokens = 0;  ///< how many of `ids` made it, without the markers around it
   std::vector<TokenId> prompt_ids, ids;
+  std::vector<Logprobs> logprobs;  ///< of each of `ids`, if they were asked for
   FinishReason finish_reason = FinishReason::stop;
   std::size_t reused_tokens = 0;   ///< of the prompt, found in the cache
   double prefill_seconds = 0;      ///< the rest of the prompt, up to its logits
@@ -153,6 +159,7 @@ class Session {
   [[nodiscard]] Expected<void> prepare_thinking();
   [[nodiscard]] Expected<TokenId> choose_token();
   [[nodiscard]] Expected<void> next_token();
+  [[nodiscard]] Expected<void> add_logprobs(TokenId id);
   void advance();
   void let_out(std::string_view text, bool last);
   Expected<void> finish(FinishReason reason);
@@ -177,7 +184,8 @@ class Session {
   MatrixView<const float> logits_;
   std::string_view piece_, next_piece_;
   Clock::time_point start_, decode_start_;
-  bool chat_ = false, started_ = false, finished_ = true, ended_ = false, thinking_ = false;
+  bool drawn_ = false,  // whether the last token came from the sampler
+      chat_ = false, started_ = false, finished_ = true, ended_ = false, thinking_ = false;
 };
 
 }  // namespace nihao

@@ -134,9 +134,23 @@ NIHAO_INLINE Expected<void> Session::prepare_thinking() {
 
 // The next token: sampled, or what the thinking's budget says.
 NIHAO_INLINE Expected<TokenId> Session::choose_token() {
+  drawn_ = false;
   if (const auto forced = budget_ ? budget_->forced() : std::nullopt) return budget_->push(*forced);
-  NIHAO_TRY(const TokenId id, sampler_->sample(logits_.row(logits_.rows() - 1), history_));
-  return budget_ ? budget_->push(id, model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) : id;
+  NIHAO_TRY(const TokenId id, sampler_->sample(logits_.row(logits_.rows() - 1), history_, result_.prompt_ids.size()));
+  const TokenId chosen = budget_ ? budget_->push(id, model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) : id;
+  drawn_ = chosen == id;
+  return chosen;
+}
+
+NIHAO_INLINE Expected<void> Session::add_logprobs(TokenId id) {
+  Logprobs made{LogprobsOf::chain, {id, 0}, {}};
+  if (generate_.logprobs_of == LogprobsOf::raw) {
+    NIHAO_TRY(made, raw_logprobs(logits_.row(logits_.rows() - 1), id, *generate_.logprobs));
+  } else if (drawn_) {
+    NIHAO_TRY(made, chain_logprobs(sampler_->probabilities(), id, *generate_.logprobs));
+  }
+  result_.logprobs.push_back(std::move(made));
+  return {};
 }
 
 // The next piece, or the end.
@@ -175,6 +189,7 @@ NIHAO_INLINE Expected<void> Session::next_token() {
   }
   if (model_.tokenizer()->is_eog(id) && !generate_.ignore_eog) return finish(FinishReason::stop);
   result_.ids.push_back(id);
+  if (generate_.logprobs) NIHAO_CHECK(add_logprobs(id));
   const std::string_view text =
       stop_.push(decoder_->push(id, reasoning_ && reasoning_->has_marker(model_.tokenizer()->piece(id))));
   let_out(text, stop_.matched());
@@ -197,7 +212,8 @@ NIHAO_INLINE Expected<void> Session::read_prompt() {
   if (!sampler_) {
     const std::size_t vocab = model_.config().vocab;
     NIHAO_TRY(auto sampler, generate_.chain.empty() ? SamplerChain::make(generate_.sampling, vocab)
-                                                    : SamplerChain::parse(generate_.chain, vocab, generate_.sampling.seed));
+                                                    : SamplerChain::parse(generate_.chain, vocab, generate_.sampling.seed,
+                                                                          model_.tokenizer()->eog()));
     sampler_ = std::make_unique<SamplerChain>(std::move(sampler));
   }
   std::size_t common = 0;

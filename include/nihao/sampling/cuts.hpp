@@ -131,7 +131,8 @@ struct TopNSigma {
       const double distance = static_cast<double>(c.logit) - mean;
       squares = std::fma(distance, distance, squares);
     }
-    candidates.keep_from(std::fma(-static_cast<double>(n), std::sqrt(squares / count), static_cast<double>(candidates.best().logit)));
+    candidates.keep_from(
+        std::fma(-static_cast<double>(n), std::sqrt(squares / count), static_cast<double>(candidates.best().logit)));
   }
 };
 

@@ -48,10 +48,12 @@ namespace detail {
     return Error{ErrorCode::mismatch, concat("token ", chosen, " is not one of ", logits.size()), "logprobs"};
   double max = -std::numeric_limits<double>::infinity(), total = 0;
   for (const float x : logits) {
-    if (x != x || x == std::numeric_limits<float>::infinity()) return Error{ErrorCode::numeric, "a logit is NaN or +inf", "logprobs"};
+    if (x != x || x == std::numeric_limits<float>::infinity())
+      return Error{ErrorCode::numeric, "a logit is NaN or +inf", "logprobs"};
     max = std::max(max, static_cast<double>(x));
   }
-  if (!(max > -std::numeric_limits<double>::infinity())) return Error{ErrorCode::numeric, "no token has a finite logit", "logprobs"};
+  if (!(max > -std::numeric_limits<double>::infinity()))
+    return Error{ErrorCode::numeric, "no token has a finite logit", "logprobs"};
   for (const float x : logits) total += exact_exp(static_cast<double>(x) - max);
   const double shift = max + exact_log(total);
   Logprobs out{LogprobsOf::raw, {chosen, static_cast<double>(logits[static_cast<std::size_t>(chosen)]) - shift}, {}};
@@ -77,7 +79,8 @@ namespace detail {
     all.push_back({t.id, exact_log(static_cast<double>(t.p))});
     if (t.id == chosen) out.chosen.logprob = all.back().logprob;
   }
-  if (out.chosen.logprob > 0) return Error{ErrorCode::mismatch, concat("token ", chosen, " was not left by the chain"), "logprobs"};
+  if (out.chosen.logprob > 0)
+    return Error{ErrorCode::mismatch, concat("token ", chosen, " was not left by the chain"), "logprobs"};
   out.top = detail::likeliest(std::move(all), top);
   return out;
 }

@@ -9,8 +9,8 @@ namespace nihao {
 
 /// Makes tokens that are already in the history less likely. For a token that occurs `count` times among the last `last_n` of
 /// `of`: its logit is divided by `repeat` (multiplied, if not above zero: Keskar et al., CTRL, 2019), then loses
-/// `count * frequency + presence`. last_n 0 switches the stage off; -1 means all of them. Two stages serve those who want `repeat`
-/// over both and the other two over the output alone, as some servers have it.
+/// `count * frequency + presence`. last_n 0 switches the stage off; -1 means all of them. Two stages serve those who want
+/// `repeat` over both and the other two over the output alone, as some servers have it.
 struct Penalties {
   static constexpr std::string_view name = "penalties";
   float repeat = 1.0f;
@@ -72,7 +72,8 @@ struct Dry {
                                         static_cast<double>(multiplier)));
     NIHAO_CHECK(
         detail::check_parameter(base >= 0 && base < 1e6f, name, "base is 0 or more, and below 1e6", static_cast<double>(base)));
-    NIHAO_CHECK(detail::check_parameter(allowed_length >= 1, name, "allowed_length is 1 or more", static_cast<double>(allowed_length)));
+    NIHAO_CHECK(
+        detail::check_parameter(allowed_length >= 1, name, "allowed_length is 1 or more", static_cast<double>(allowed_length)));
     for (const auto& breaker : breakers)
       NIHAO_CHECK(detail::check_parameter(!breaker.empty(), name, "a breaker has 1 token or more", 0));
     return detail::check_parameter(last_n >= -1, name, "last_n is -1 or more", static_cast<double>(last_n));
@@ -127,9 +128,9 @@ struct Dry {
     return after;
   }
 
-  // counts: by token, the longest repetition that it would carry on, if that has allowed_length or more, at most `limit`. Found by
-  // the Z algorithm (Gusfield, Algorithms on Strings, Trees, and Sequences, 1997, 1.3) on the window read backwards: z[k] is how
-  // far the text's end agrees with what ends k tokens before it.
+  // counts: by token, the longest repetition that it would carry on, if that has allowed_length or more, at most `limit`. Found
+  // by the Z algorithm (Gusfield, Algorithms on Strings, Trees, and Sequences, 1997, 1.3) on the window read backwards: z[k] is
+  // how far the text's end agrees with what ends k tokens before it.
   void longest_repeats(std::span<const TokenId> window, std::size_t limit, SamplerState& state) const {
     const std::size_t size = window.size();
     const auto back = [&](std::size_t i) { return window[size - 1 - i]; };

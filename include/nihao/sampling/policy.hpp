@@ -1,4 +1,5 @@
-// What a sampler chain is made of: stages, which change logits or drop candidates, and a selector, which chooses one of those left.
+// What a sampler chain is made of: stages, which change logits or drop candidates, and a selector, which chooses one of those
+// left.
 #pragma once
 
 #include "sampler_state.hpp"

@@ -87,8 +87,8 @@ class SamplerState {
   [[nodiscard]] Expected<Candidates> candidates(std::span<const float> logits, std::size_t enough) {
     Candidates candidates;
     const bool same_size = logits.size() == vocabulary();
-    const bool few = same_size && enough > 0 && enough <= groups_.size() / 2 && touched_count_ <= touched_.size() &&
-                     find_groups(logits);
+    const bool few =
+        same_size && enough > 0 && enough <= groups_.size() / 2 && touched_count_ <= touched_.size() && find_groups(logits);
     if (few) candidates.items_ = std::span(candidates_).first(take_largest(logits, enough));
     for (const TokenId id : std::span(touched_).first(std::min(touched_count_, touched_.size())))
       is_touched_[static_cast<std::size_t>(id)] = 0;
@@ -181,7 +181,8 @@ class SamplerState {
     return sum - sum == 0.0f;
   }
 
-  // The touched tokens and those of the others that may be among the `enough` largest become candidates, in the vocabulary's order.
+  // The touched tokens and those of the others that may be among the `enough` largest become candidates, in the vocabulary's
+  // order.
   std::size_t take_largest(std::span<const float> logits, std::size_t enough) noexcept {
     const auto touched = std::span(touched_).first(touched_count_);
     const auto group_of = [](TokenId id) { return static_cast<std::size_t>(id) / group_size; };
@@ -209,7 +210,8 @@ class SamplerState {
       stretches_[count++] = most;
     }
     const auto at = stretches_.begin() + static_cast<std::ptrdiff_t>(enough - 1);
-    std::nth_element(stretches_.begin(), at, stretches_.begin() + static_cast<std::ptrdiff_t>(count), [](float a, float b) { return a > b; });
+    std::nth_element(stretches_.begin(), at, stretches_.begin() + static_cast<std::ptrdiff_t>(count),
+                     [](float a, float b) { return a > b; });
     return *at;
   }
 

@@ -65,7 +65,8 @@ struct Mirostat {
 
   [[nodiscard]] Expected<void> check() const {
     NIHAO_CHECK(detail::check_parameter(m >= 2 && m <= 1 << 20, name, "m is from 2 to 1048576", static_cast<double>(m)));
-    NIHAO_CHECK(detail::check_parameter(tau >= 0 && tau < 1e3f, name, "tau is 0 or more, and below 1000", static_cast<double>(tau)));
+    NIHAO_CHECK(
+        detail::check_parameter(tau >= 0 && tau < 1e3f, name, "tau is 0 or more, and below 1000", static_cast<double>(tau)));
     return detail::check_parameter(eta >= 0 && eta <= 1, name, "eta is between 0 and 1", static_cast<double>(eta));
   }
 
@@ -103,7 +104,8 @@ struct Mirostat2 {
   SurpriseBound bound = {};
 
   [[nodiscard]] Expected<void> check() const {
-    NIHAO_CHECK(detail::check_parameter(tau >= 0 && tau < 1e3f, name, "tau is 0 or more, and below 1000", static_cast<double>(tau)));
+    NIHAO_CHECK(
+        detail::check_parameter(tau >= 0 && tau < 1e3f, name, "tau is 0 or more, and below 1000", static_cast<double>(tau)));
     return detail::check_parameter(eta >= 0 && eta <= 1, name, "eta is between 0 and 1", static_cast<double>(eta));
   }
 

@@ -6,6 +6,7 @@
 #include "logprobs.hpp"
 #include "sampler.hpp"
 
+#include <utility>
 #include <vector>
 
 namespace nihao {
@@ -66,15 +67,19 @@ template <class Logits>
         longer.ended = detail::is_end(options.ends, t.id);
       }
     }
-    std::stable_sort(next.begin(), next.end(), [&](const auto& a, const auto& b) { return score(a) > score(b); });
-    next.resize(std::min(next.size(), options.width));
-    beams.swap(next);
+    std::vector<std::pair<double, std::size_t>> order(next.size());  // less score, place
+    for (std::size_t i = 0; i < next.size(); ++i) order[i] = {-score(next[i]), i};
+    std::sort(order.begin(), order.end());
+    order.resize(std::min(order.size(), options.width));
+    beams.clear();
+    beams.reserve(order.size());
+    for (const auto& place : order) beams.push_back(std::move(next[place.second]));
   }
   return beams;
 }
 
-/// Best of n: `samples` continuations drawn by the chain `make_chain(seed)` gives (Expected<SamplerChain> or of a Chain), for seeds
-/// `seed`, `seed` + 1, ...; the one with the largest mean raw logprob, the earlier of equal ones. Errors: invalid_argument
+/// Best of n: `samples` continuations drawn by the chain `make_chain(seed)` gives (Expected<SamplerChain> or of a Chain), for
+/// seeds `seed`, `seed` + 1, ...; the one with the largest mean raw logprob, the earlier of equal ones. Errors: invalid_argument
 /// (samples 0), and what the chains and `logits` say.
 template <class Logits, class MakeChain>
 [[nodiscard]] Expected<Continuation> best_of(Logits&& logits, MakeChain&& make_chain, std::span<const TokenId> prompt,

@@ -36,10 +36,10 @@ struct DynamicTemperature {
   float exponent = 1.0f;
 
   [[nodiscard]] Expected<void> check() const {
-    NIHAO_CHECK(detail::check_parameter(temperature >= 0 && temperature < 1e6f, name,
-                                        "a temperature is 0 or more, and below 1e6", static_cast<double>(temperature)));
-    NIHAO_CHECK(
-        detail::check_parameter(range >= 0 && range < 1e6f, name, "range is 0 or more, and below 1e6", static_cast<double>(range)));
+    NIHAO_CHECK(detail::check_parameter(temperature >= 0 && temperature < 1e6f, name, "a temperature is 0 or more, and below 1e6",
+                                        static_cast<double>(temperature)));
+    NIHAO_CHECK(detail::check_parameter(range >= 0 && range < 1e6f, name, "range is 0 or more, and below 1e6",
+                                        static_cast<double>(range)));
     return detail::check_parameter(exponent >= 0 && exponent < 1e6f, name, "exponent is 0 or more, and below 1e6",
                                    static_cast<double>(exponent));
   }
