@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../sampling/sampler.hpp"
+#include "../text/untrusted.hpp"
 #include "session.hpp"
 
 #include <algorithm>
@@ -100,11 +101,11 @@ NIHAO_INLINE Expected<void> Session::render_prompt() {
   const Tokenizer& t = *tokenizer;
   const ChatTemplate* chat_template = options_.chat_template ? &*options_.chat_template : nullptr;
   if (chat_template == nullptr) { NIHAO_TRY(chat_template, model_.require_chat_template()); }
-  const auto name = [&](std::optional<TokenId> id) { return id ? t.piece(*id) : std::string_view(); };
-  NIHAO_TRY(const std::string text, chat_template->render(messages_, true, name(t.bos()), name(t.eos()), {.now = options_.now}));
+  NIHAO_TRY(const UntrustedPrompt prompt, render_untrusted(*chat_template, messages_, true, t, {.now = options_.now}));
   // A template that writes BOS itself is not given another.
-  const bool has_bos = t.bos() && !name(t.bos()).empty() && text.starts_with(name(t.bos()));
-  NIHAO_TRY(result_.prompt_ids, t.encode(text, {.add_special = !has_bos, .parse_special = true}));
+  const std::string_view bos = t.bos() ? t.piece(*t.bos()) : std::string_view();
+  const bool has_bos = !bos.empty() && prompt.text.starts_with(bos);
+  NIHAO_TRY(result_.prompt_ids, t.encode(prompt.text, {.add_special = !has_bos, .parse_special = true, .breaks = prompt.breaks}));
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -50,14 +51,17 @@ class SpecialTokens {
 
   /// Cuts `text` at special tokens: calls `on_text(std::string_view)` for what lies between (never empty) and
   /// `on_token(TokenId)`, in order. Without `parse_special` only the user-defined ones are found, as plain text: they swallow
-  /// nothing.
+  /// nothing. None is found across one of the `breaks`, offsets in rising order.
   template <class OnText, class OnToken>
-  void split(std::string_view text, bool parse_special, OnText&& on_text, OnToken&& on_token) const {
+  void split(std::string_view text, bool parse_special, OnText&& on_text, OnToken&& on_token,
+             std::span<const std::size_t> breaks = {}) const {
     const std::uint8_t wanted = parse_special ? starts_any : starts_always;
     std::size_t from = 0;
     if (parse_special ? any_ : any_always_) {
       for (std::size_t at = 0; at < text.size();) {
-        const Match match = starts_[static_cast<unsigned char>(text[at])] & wanted ? longest(text, at, parse_special) : Match{};
+        while (!breaks.empty() && breaks.front() <= at) breaks = breaks.subspan(1);
+        const std::string_view open = breaks.empty() ? text : text.substr(0, breaks.front());
+        const Match match = starts_[static_cast<unsigned char>(text[at])] & wanted ? longest(open, at, parse_special) : Match{};
         if (match.size == 0) {
           ++at;
           continue;
@@ -72,6 +76,17 @@ class SpecialTokens {
       }
     }
     if (from < text.size()) on_text(text.substr(from));
+  }
+
+  /// Where in a text a special token begins that is found only where special tokens are parsed, in rising order.
+  [[nodiscard]] std::vector<std::size_t> starts(std::string_view text) const {
+    std::vector<std::size_t> out;
+    for (std::size_t at = 0; any_ && at < text.size(); ++at) {
+      if ((starts_[static_cast<unsigned char>(text[at])] & starts_any) == 0) continue;
+      const Match match = longest(text, at, true);
+      if (match.size > 0 && !(match.flags & flag_always)) out.push_back(at);
+    }
+    return out;
   }
 
  private:

@@ -23,6 +23,8 @@ class Gguf;
 struct EncodeOptions {
   bool add_special = true;     ///< put BOS before and EOS after, if the model wants them
   bool parse_special = false;  ///< "<|im_end|>" in the text is that token; not for text that a user wrote
+  std::span<const std::size_t> breaks =
+      {};  ///< offsets in rising order across which no special token is found: see render_untrusted()
 };
 
 struct DecodeOptions {
@@ -55,6 +57,9 @@ class Tokenizer {
 
   /// The token of exactly these bytes: a normal one, else a special one of that name, else the byte token.
   [[nodiscard]] std::optional<TokenId> find(std::string_view piece) const noexcept;
+
+  /// Where in a text a token begins that only EncodeOptions::parse_special finds, in rising order.
+  [[nodiscard]] std::vector<std::size_t> special_starts(std::string_view text) const { return special_.starts(text); }
 
   [[nodiscard]] std::optional<TokenId> bos() const noexcept { return optional(bos_); }
   [[nodiscard]] std::optional<TokenId> eos() const noexcept { return optional(eos_); }
@@ -90,10 +95,12 @@ class Tokenizer {
 
   static std::optional<TokenId> optional(TokenId id) noexcept { return id == no_token ? std::nullopt : std::optional(id); }
 
-  void encode_words(const BytePairEncoder& encoder, std::string_view text, bool parse_special, std::vector<TokenId>& out) const;
+  void encode_words(const BytePairEncoder& encoder, std::string_view text, const EncodeOptions& options,
+                    std::vector<TokenId>& out) const;
 
   template <class Encoder>
-  void encode_stretches(const Encoder& encoder, std::string_view text, bool parse_special, std::vector<TokenId>& out) const;
+  void encode_stretches(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
+                        std::vector<TokenId>& out) const;
 
   void find_special_tokens(const TokenizerData& data, TokenId eom);
 

@@ -52,10 +52,9 @@ NIHAO_INLINE Expected<std::vector<TokenId>> Tokenizer::encode(std::string_view t
   if (options.add_special) out = before_;
   out.reserve(text.size() / 4 + 8);
   if (const auto* byte_pair = std::get_if<BytePairEncoder>(&encoder_); byte_pair && !byte_pair->merges_characters())
-    encode_words(*byte_pair, text, options.parse_special, out);
-  else if (byte_pair) encode_stretches(*byte_pair, text, options.parse_special, out);
-  else if (const auto* spm = std::get_if<SentencePieceEncoder>(&encoder_))
-    encode_stretches(*spm, text, options.parse_special, out);
+    encode_words(*byte_pair, text, options, out);
+  else if (byte_pair) encode_stretches(*byte_pair, text, options, out);
+  else if (const auto* spm = std::get_if<SentencePieceEncoder>(&encoder_)) encode_stretches(*spm, text, options, out);
   if (options.add_special) out.insert(out.end(), after_.begin(), after_.end());
   return out;
 }
@@ -79,7 +78,7 @@ NIHAO_INLINE std::optional<TokenId> Tokenizer::find(std::string_view piece) cons
   return id == no_token ? std::nullopt : std::optional(id);
 }
 
-NIHAO_INLINE void Tokenizer::encode_words(const BytePairEncoder& encoder, std::string_view text, bool parse_special,
+NIHAO_INLINE void Tokenizer::encode_words(const BytePairEncoder& encoder, std::string_view text, const EncodeOptions& options,
                                           std::vector<TokenId>& out) const {
   BytePairEncoder::Workspace work;
   std::string input, normal;
@@ -88,11 +87,11 @@ NIHAO_INLINE void Tokenizer::encode_words(const BytePairEncoder& encoder, std::s
     if (nfc_ && nfc_inert_prefix(part) != part.size()) part = normal = to_nfc(part);
     pretokenize(words_, part, [&](std::string_view word) { encoder.encode(vocabulary_, word, out, work); });
   };
-  special_.split(text, parse_special, plain, [&](TokenId id) { out.push_back(id); });
+  special_.split(text, options.parse_special, plain, [&](TokenId id) { out.push_back(id); }, options.breaks);
 }
 
 template <class Encoder>
-void Tokenizer::encode_stretches(const Encoder& encoder, std::string_view text, bool parse_special,
+void Tokenizer::encode_stretches(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
                                  std::vector<TokenId>& out) const {
   typename Encoder::Workspace work;
   std::string input;
@@ -101,13 +100,14 @@ void Tokenizer::encode_stretches(const Encoder& encoder, std::string_view text, 
     encoder.encode(vocabulary_, detail::sentencepiece_input(part, prefix, input), out, work);
     prefix = false;
   };
-  special_.split(text, parse_special, plain, [&](TokenId id) {
+  const auto token = [&](TokenId id) {
     // To SentencePiece a user-defined token is text like any other; where special tokens are parsed, text begins anew after
     // each.
-    if (!parse_special && prefix) plain("");
+    if (!options.parse_special && prefix) plain("");
     out.push_back(id);
-    prefix = parse_special && add_space_prefix_;
-  });
+    prefix = options.parse_special && add_space_prefix_;
+  };
+  special_.split(text, options.parse_special, plain, token, options.breaks);
 }
 
 namespace detail {
