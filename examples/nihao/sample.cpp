@@ -39,8 +39,7 @@ Expected<int> sample(const SampleFlags& flags) {
   chain.seek(flags.history.size() - std::min(flags.prompt, flags.history.size()));
   NIHAO_TRY(const TokenId id, chain.sample(logits, flags.history, flags.prompt));
   std::vector<TokenProbability> left(chain.probabilities().begin(), chain.probabilities().end());
-  std::sort(left.begin(), left.end(),
-            [](const auto& a, const auto& b) { return a.p > b.p || (a.p == b.p && a.id < b.id); });
+  std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) { return a.p > b.p || (a.p == b.p && a.id < b.id); });
   if (flags.json) {
     Json probabilities(Json::value_t::array);
     for (const TokenProbability& t : left) probabilities.push_back({{"id", t.id}, {"p", t.p}});
@@ -58,12 +57,15 @@ Expected<int> sample(const SampleFlags& flags) {
 
 void add_sample(Commands& commands) {
   const auto flags = std::make_shared<SampleFlags>();
-  CLI::App& app = commands.add("sample", "One token from a file of logits, by a sampler chain", [flags] { return sample(*flags); });
-  app.add_option("--logits", flags->logits, "a safetensors file with tensor \"logits\", [vocabulary] or [positions, vocabulary]: its last row")
+  CLI::App& app =
+      commands.add("sample", "One token from a file of logits, by a sampler chain", [flags] { return sample(*flags); });
+  app.add_option("--logits", flags->logits,
+                 "a safetensors file with tensor \"logits\", [vocabulary] or [positions, vocabulary]: its last row")
       ->type_name("F")
       ->required()
       ->check(not_empty());
-  app.add_option("--chain", flags->chain, "the chain, such as \"top_k=40;min_p=0.05;temperature=0.8\"; without a selector it draws")
+  app.add_option("--chain", flags->chain,
+                 "the chain, such as \"top_k=40;min_p=0.05;temperature=0.8\"; without a selector it draws")
       ->type_name("CHAIN")
       ->required()
       ->check(valid_chain());
@@ -72,7 +74,8 @@ void add_sample(Commands& commands) {
       ->type_name("N")
       ->transform(within(0, 1 << 28))
       ->capture_default_str();
-  add_list<TokenId>(app, "--ends", "ID,...", flags->ends, "the tokens that min_tokens masks, where the chain names none", 0, INT32_MAX);
+  add_list<TokenId>(app, "--ends", "ID,...", flags->ends, "the tokens that min_tokens masks, where the chain names none", 0,
+                    INT32_MAX);
   app.add_option("--seed", flags->seed, "same seed, same token")
       ->type_name("N")
       ->transform(within(std::uint64_t{0}, UINT64_MAX))

@@ -1,4 +1,5 @@
-// Fuzzes the reader of tokenizer.json: a file is refused with an error, or makes a tokenizer that encodes any text and decodes any ids.
+// Fuzzes the reader of tokenizer.json: a file is refused with an error, or makes a tokenizer that encodes any text and decodes
+// any ids.
 #include <nihao/text/tokenizer_json.hpp>
 
 #include <cstddef>

@@ -247,12 +247,14 @@ TEST_CASE("every name that text knows is read with all its parameters, and bad v
                             "adaptive_p=0.4,decay=0.5",
                             300)
             .error()
-            .message() == "sampler chain, logit_bias: biases: '5:-inf 6:+0.5' is not a list of id:bias, with spaces between them");
+            .message() ==
+        "sampler chain, logit_bias: biases: '5:-inf 6:+0.5' is not a list of id:bias, with spaces between them");
   const auto message = [](std::string_view text) { return SamplerChain::parse(text, 300).error().message(); };
   CHECK(message("penalties=1,of=all") == "sampler chain, penalties: of: 'all' is not both, prompt or output");
   CHECK(message("min_tokens=2,ends=") == "sampler chain, min_tokens: ends: '' is not a list of ids, with spaces between them");
-  CHECK(message("dry=1,breakers=1+x") == "sampler chain, dry: breakers: '1+x' is not a list of breakers, with spaces between them: "
-                                         "ids, those of one breaker joined by +");
+  CHECK(message("dry=1,breakers=1+x") ==
+        "sampler chain, dry: breakers: '1+x' is not a list of breakers, with spaces between them: "
+        "ids, those of one breaker joined by +");
   CHECK(message("dry=1,allowed_length=0") == "dry: allowed_length is 1 or more, not 0");
   CHECK(message("xtc=2") == "xtc: probability is between 0 and 1, not 2");
   CHECK(message("logit_bias=-1:2") == "logit_bias: an id is 0 or more, not -1");
@@ -261,7 +263,8 @@ TEST_CASE("every name that text knows is read with all its parameters, and bad v
   CHECK(message("mirostat2=5,m=100") == "sampler chain, mirostat2: has no parameter 'm'; it has tau, eta");
   CHECK(message("adaptive_p=1.5") == "adaptive_p: target is between 0 and 1, not 1.5");
   CHECK(message("mirostat=5;top_k=3") == "sampler chain, top_k: nothing can follow the selector");
-  auto chain = SamplerChain::parse("dry=0.8,breakers=13+198 271;logit_bias=5:-inf 6:0.5;typical=0.9;mirostat=5,eta=0.2,m=50", 300);
+  auto chain =
+      SamplerChain::parse("dry=0.8,breakers=13+198 271;logit_bias=5:-inf 6:0.5;typical=0.9;mirostat=5,eta=0.2,m=50", 300);
   REQUIRE(chain.has_value());
   CHECK(chain->names() == "dry logit_bias typical mirostat");
 }

@@ -17,7 +17,8 @@ struct TableModel {
   Expected<std::span<const float>> operator()(std::span<const TokenId> ids) {
     ++calls;
     if (ids.empty()) return Error{ErrorCode::invalid_argument, "nothing to continue"};
-    const auto last = static_cast<std::uint64_t>(ids.back()), before = ids.size() > 1 ? static_cast<std::uint64_t>(ids[ids.size() - 2]) : 9;
+    const auto last = static_cast<std::uint64_t>(ids.back()),
+               before = ids.size() > 1 ? static_cast<std::uint64_t>(ids[ids.size() - 2]) : 9;
     Random random(last * 10 + before);
     for (float& x : row) x = static_cast<float>(4 * random.uniform());
     return std::span<const float>(row);
@@ -25,7 +26,8 @@ struct TableModel {
 };
 
 /// All continuations of at most `most` tokens that end in the end token or have all of them.
-void each_continuation(const std::vector<TokenId>& prompt, std::size_t most, Continuation so_far, std::vector<Continuation>& out) {
+void each_continuation(const std::vector<TokenId>& prompt, std::size_t most, Continuation so_far,
+                       std::vector<Continuation>& out) {
   if (so_far.ended || so_far.ids.size() == most) {
     out.push_back(std::move(so_far));
     return;
@@ -87,7 +89,8 @@ TEST_CASE("best of n is the best of what the seeds draw one by one") {
     const auto one = best_of(model, make, prompt, 1, 8, {the_end}, seed).value();
     auto chain = make(seed).value();
     std::vector<TokenId> sequence = prompt;
-    for (std::size_t i = 0; i < one.ids.size(); ++i) sequence.push_back(chain.sample(model(sequence).value(), sequence, 1).value());
+    for (std::size_t i = 0; i < one.ids.size(); ++i)
+      sequence.push_back(chain.sample(model(sequence).value(), sequence, 1).value());
     CHECK(std::equal(one.ids.begin(), one.ids.end(), sequence.begin() + 1));
     if (expected.ids.empty() || one.mean_logprob() > expected.mean_logprob()) expected = one;
   }
