@@ -123,7 +123,7 @@ class SamplerChain {
       if (auto* least = std::get_if<MinTokens>(&stage); least != nullptr && least->ends.empty())
         least->ends.assign(ends.begin(), ends.end());
     if (!plan.selector) plan.selector = Dist{};
-    return make(std::move(plan.stages), std::move(plan.selector), vocabulary, seed);
+    return make(std::move(plan.stages), plan.selector, vocabulary, seed);
   }
 
   /// From stages and a selector. Errors: invalid_argument, naming the stage, or saying that there is no selector.
@@ -136,7 +136,7 @@ class SamplerChain {
                    "sampler chain"};
     }
     NIHAO_CHECK(std::visit(check, *selector));
-    return SamplerChain(std::move(stages), std::move(*selector), vocabulary, seed);
+    return SamplerChain(std::move(stages), *selector, vocabulary, seed);
   }
 
   /// As Chain::sample.
@@ -174,7 +174,7 @@ class SamplerChain {
 
  private:
   SamplerChain(std::vector<AnyStage> stages, AnySelector selector, std::size_t vocabulary, std::uint64_t seed)
-      : state_(vocabulary, seed), stages_(std::move(stages)), selector_(std::move(selector)) {}
+      : state_(vocabulary, seed), stages_(std::move(stages)), selector_(selector) {}
 
   SamplerState state_;
   std::vector<AnyStage> stages_;

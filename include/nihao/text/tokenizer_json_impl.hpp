@@ -323,7 +323,9 @@ NIHAO_INLINE Expected<Tokenizer> tokenizer_from_json(const Json& tokenizer, cons
   if (model != "BPE") return unknown_step(json_value(tokenizer, "model.type"), "model.type");
   for (const std::string_view key : {"model.dropout", "model.continuing_subword_prefix", "model.end_of_word_suffix"}) {
     const Json* value = json_find(tokenizer, key);
-    if (value != nullptr && !value->is_null() && *value != "" && *value != 0.0) return unknown_step(*value, key);
+    const auto* text = value == nullptr ? nullptr : value->get_ptr<const std::string*>();
+    const bool off = value == nullptr || value->is_null() || (text != nullptr && text->empty()) || *value == 0.0;
+    if (!off) return unknown_step(*value, key);
   }
   NIHAO_TRY(const bool byte_tokens, json_get_or<bool>(tokenizer, "model.byte_fallback", false));
   NIHAO_TRY(const std::vector<std::string_view> added, tokens_from_json(tokenizer, data, byte_tokens));
