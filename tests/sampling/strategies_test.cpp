@@ -54,7 +54,8 @@ TEST_CASE("a beam as wide as there are continuations finds what trying all of th
   each_continuation(prompt, 4, {}, all);
   for (const float penalty : {0.0f, 1.0f}) {
     const auto score = [&](const Continuation& c) { return penalty == 0 ? c.logprob : c.mean_logprob(); };
-    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return score(a) > score(b); });
+    std::sort(all.begin(), all.end(),
+              [&](const auto& a, const auto& b) { return score(a) > score(b) || (score(a) == score(b) && a.ids < b.ids); });
     TableModel model;
     const auto beams = beam_search(model, prompt, {all.size(), 4, {the_end}, penalty}).value();
     REQUIRE(beams.size() == all.size());
