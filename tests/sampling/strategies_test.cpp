@@ -1,6 +1,7 @@
 // Logprobs, and the strategies that go by them: against brute force on a made-up model.
 #include "nihao/sampling/strategies.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 
