@@ -2,11 +2,15 @@
 // and merged. docs/tokenizers.md tells each step, and where vendors and llama.cpp differ.
 #pragma once
 
+#include "bert_text.hpp"
 #include "bpe.hpp"
+#include "sentencepiece_normalizer.hpp"
 #include "special_tokens.hpp"
 #include "spm.hpp"
 #include "tokenizer_data.hpp"
+#include "unigram.hpp"
 #include "vocabulary.hpp"
+#include "word_piece.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -102,13 +106,23 @@ class Tokenizer {
   void encode_stretches(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
                         std::vector<TokenId>& out) const;
 
+  template <class Encoder>
+  void encode_normalized(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
+                         std::vector<TokenId>& out) const;
+
+  void encode_bert(const WordPieceEncoder& encoder, std::string_view text, const EncodeOptions& options,
+                   std::vector<TokenId>& out) const;
+
   void find_special_tokens(const TokenizerData& data, TokenId eom);
 
   static void clean_up_spaces(std::string& text);
 
   Vocabulary vocabulary_;
   SpecialTokens special_;
-  std::variant<std::monostate, BytePairEncoder, SentencePieceEncoder> encoder_;
+  std::variant<std::monostate, BytePairEncoder, SentencePieceEncoder, UnigramEncoder, WordPieceEncoder> encoder_;
+  std::optional<SentencePieceNormalizer> normalizer_;
+  ByteTrie user_defined_;  // those that are found in normalized text
+  BertWords::Options bert_words_;
   std::vector<TokenId> eog_, before_, after_;
   TokenId bos_ = no_token, eos_ = no_token, eot_ = no_token, pad_ = no_token, unknown_ = no_token;
   Pretokenizer words_ = Pretokenizer::gpt2;

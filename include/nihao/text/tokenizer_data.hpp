@@ -4,7 +4,9 @@
 #include "bpe.hpp"
 #include "vocabulary.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +36,8 @@ struct TokenizerData {
   enum class Model : std::uint8_t {
     byte_pair,      ///< BPE with ranked merges: over bytes (GPT-2, Llama 3, Qwen), or over characters (see `spelling`)
     sentencepiece,  ///< BPE by scores, with byte tokens (Llama 2, Gemma)
+    unigram,        ///< SentencePiece's unigram model: the cut with the greatest sum of scores (T5, XLM-RoBERTa)
+    word_piece,     ///< BERT's words, each the longest pieces that it begins with; U+2581 in front of those that begin a word
   };
   Model model = Model::byte_pair;
   /// byte_pair: how tokens and merges are written. sentencepiece: characters are merged, and those that are no token become
@@ -42,7 +46,7 @@ struct TokenizerData {
 
   std::vector<std::string_view> tokens = {};  ///< as the file spells them; a token's number is its place
   std::vector<TokenType> types = {};          ///< one per token, or none: all normal
-  std::vector<float> scores = {};             ///< sentencepiece: one per token, higher joins first
+  std::vector<float> scores = {};             ///< sentencepiece, unigram: one per token, higher is better
   std::vector<MergeText> merges = {};         ///< byte_pair: best first
 
   Pretokenizer words = Pretokenizer::gpt2;  ///< byte_pair: how text is cut into words
@@ -51,7 +55,15 @@ struct TokenizerData {
   bool add_space_prefix = false;            ///< sentencepiece spelling: a space before the text, and after each special token
   bool spaces_part_words = false;           ///< sentencepiece spelling: no token is found across the border before a space
   bool clean_spaces = false;                ///< decode() drops the spaces of "a ?" and "he 's"
-  bool add_bos = false, add_eos = false;    ///< what EncodeOptions::add_special adds, unless the next line says it
+
+  /// sentencepiece, unigram: what becomes of characters (Charsmap::read), of spaces at the ends and of all but one of a row, and
+  /// whether user-defined tokens are found in the text that comes of it, or are cut out before. (unigram always normalizes.)
+  std::span<const std::byte> charsmap = {};
+  bool remove_extra_spaces = false;
+  bool user_defined_in_text = false;
+  bool lowercase = true, strip_accents = true;  ///< word_piece
+
+  bool add_bos = false, add_eos = false;         ///< what EncodeOptions::add_special adds, unless the next line says it
   std::vector<TokenId> before = {}, after = {};  ///< the same for other tokens than BOS and EOS
 
   /// The special tokens' numbers; no_token, or one out of range, for none.

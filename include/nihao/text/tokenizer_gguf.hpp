@@ -167,6 +167,28 @@ inline Expected<bool> is_phi3(const Gguf& file) {
     data.add_bos = data.add_space_prefix = true;
     data.unknown = 0, data.bos = 1, data.eos = 2;  // sentencepiece's defaults
     NIHAO_TRY(data.add_space_prefix, file.get_or<bool>("tokenizer.ggml.add_space_prefix", true));
+  } else if (model == "t5") {
+    data.model = TokenizerData::Model::unigram;
+    NIHAO_TRY(data.scores, file.array<float>("tokenizer.ggml.scores"));
+    if (const auto* map = file.find("tokenizer.ggml.precompiled_charsmap")) {
+      if (map->type != GgufType::array || gguf_type_size(map->item_type) != 1)
+        return Error{ErrorCode::mismatch, "it is no array of bytes", "tokenizer.ggml.precompiled_charsmap"};
+      data.charsmap = map->bytes;
+    }
+    data.eos = 1, data.unknown = 2, data.pad = 0;  // T5's
+    data.add_eos = true;
+    NIHAO_TRY(data.add_space_prefix, file.get_or<bool>("tokenizer.ggml.add_space_prefix", false));
+    NIHAO_TRY(data.remove_extra_spaces, file.get_or<bool>("tokenizer.ggml.remove_extra_whitespaces", false));
+  } else if (model == "bert") {
+    data.model = TokenizerData::Model::word_piece;
+    data.clean_spaces = true;
+    data.unknown = 100, data.pad = 0;  // BERT's
+    NIHAO_TRY(data.lowercase, file.get_or<bool>("tokenizer.ggml.normalizer.lowercase", true));
+    NIHAO_TRY(data.strip_accents, file.get_or<bool>("tokenizer.ggml.normalizer.strip_accents", data.lowercase));
+    NIHAO_TRY(data.bos, token_number(file, "tokenizer.ggml.cls_token_id", data.tokens.size(), 101));
+    NIHAO_TRY(const TokenId sep, token_number(file, "tokenizer.ggml.seperator_token_id", data.tokens.size(), 102));
+    data.add_bos = true;
+    data.after = {sep};
   } else {
     return Error{ErrorCode::unsupported, concat("tokenizer model \"", printable(model), "\" is not known"),
                  "tokenizer.ggml.model"};
@@ -176,7 +198,7 @@ inline Expected<bool> is_phi3(const Gguf& file) {
   NIHAO_TRY(data.eot, token_number(file, "tokenizer.ggml.eot_token_id", data.tokens.size()));
   NIHAO_TRY(data.eom, token_number(file, "tokenizer.ggml.eom_token_id", data.tokens.size()));
   NIHAO_TRY(data.unknown, token_number(file, "tokenizer.ggml.unknown_token_id", data.tokens.size(), data.unknown));
-  NIHAO_TRY(data.pad, token_number(file, "tokenizer.ggml.padding_token_id", data.tokens.size()));
+  NIHAO_TRY(data.pad, token_number(file, "tokenizer.ggml.padding_token_id", data.tokens.size(), data.pad));
   NIHAO_TRY(data.add_bos, file.get_or<bool>("tokenizer.ggml.add_bos_token", data.add_bos));
   NIHAO_TRY(data.add_eos, file.get_or<bool>("tokenizer.ggml.add_eos_token", data.add_eos));
   NIHAO_TRY(const bool phi3, is_phi3(file));
