@@ -3,10 +3,12 @@
 #include <nihao/text/tokenizer.hpp>
 #include <nihao/text/tokenizer_gguf.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   };
   TokenizerData data;
   const std::uint8_t flags = number();
-  data.model = flags & 1 ? TokenizerData::Model::sentencepiece : TokenizerData::Model::byte_pair;
+  const std::uint8_t more = number();
+  data.model = static_cast<TokenizerData::Model>((flags & 1) + (more & 1) * 2);
+  data.lowercase = (more & 2) != 0;
+  data.strip_accents = (more & 4) != 0;
+  data.remove_extra_spaces = (more & 8) != 0;
   data.add_bos = (flags & 2) != 0;
   data.add_eos = (flags & 4) != 0;
   data.add_space_prefix = (flags & 8) != 0;
@@ -55,6 +61,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const std::string_view whole = data.tokens[number() % data.tokens.size()];
     const std::size_t cut = number() % (whole.size() + 1);
     data.merges.push_back({whole.substr(0, cut), whole.substr(cut)});
+  }
+  if (more & 16) {
+    const std::size_t size = std::min<std::size_t>(left.size(), number() * 8u);
+    data.charsmap = std::as_bytes(std::span(left.substr(0, size)));
+    left.remove_prefix(std::min(left.size(), size));
   }
   const auto tokenizer = Tokenizer::from_data(data);
   if (!tokenizer) return 0;

@@ -95,4 +95,25 @@ inline TinyVocabulary tiny_sentencepiece(bool byte_tokens = true) {
   return v;
 }
 
+/// A WordPiece vocabulary: [UNK] [CLS] [SEP], words, and pieces that go on.
+inline TinyVocabulary tiny_word_piece() {
+  TinyVocabulary v;
+  v.data.model = TokenizerData::Model::word_piece;
+  v.data.unknown = v.add("[UNK]", TokenType::unknown);
+  v.data.bos = v.add("[CLS]", TokenType::control);
+  v.data.after = {v.add("[SEP]", TokenType::control)};
+  v.data.add_bos = v.data.clean_spaces = true;
+  for (const char* word : {"low", "l", "o", "w", "a", "e", "!", "\xE4\xBD\xA0"}) v.add(std::string("\xE2\x96\x81") + word);
+  for (const char* rest : {"er", "est", "l", "o", "w", "a", "aa", "e"}) v.add(rest);
+  return v;
+}
+
+/// A unigram vocabulary: the tokens and scores of tiny_sentencepiece(), and text that is put in order as SentencePiece does.
+inline TinyVocabulary tiny_unigram(bool byte_tokens = true) {
+  TinyVocabulary v = tiny_sentencepiece(byte_tokens);
+  v.data.model = TokenizerData::Model::unigram;
+  v.data.remove_extra_spaces = true;
+  return v;
+}
+
 }  // namespace nihao::test

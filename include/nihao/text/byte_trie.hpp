@@ -30,11 +30,14 @@ class ByteTrie {
   using Node = std::uint32_t;
   static constexpr Node root = 0, none = UINT32_MAX;
 
-  /// Of equal keys the first counts; an empty one is passed over. Errors: limit (an id above max_id, 2^30 nodes).
+  /// Of equal keys the lowest id counts; an empty one is passed over. Errors: limit (an id above max_id, 2^30 nodes).
   [[nodiscard]] static Expected<ByteTrie> build(std::vector<Key> keys) {
     for (const Key& key : keys)
       if (key.id < 0 || key.id > max_id) return Error{ErrorCode::limit, concat("a trie holds ids up to ", max_id)};
-    std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.bytes < b.bytes; });
+    std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+      const int order = a.bytes.compare(b.bytes);
+      return order != 0 ? order < 0 : a.id < b.id;
+    });
     keys.erase(std::unique(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.bytes == b.bytes; }), keys.end());
     if (!keys.empty() && keys.front().bytes.empty()) keys.erase(keys.begin());
     ByteTrie trie;

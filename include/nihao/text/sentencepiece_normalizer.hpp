@@ -2,7 +2,6 @@
 // and of other spaces one is kept between words and none at the ends. Source: google/sentencepiece, normalizer.cc.
 #pragma once
 
-#include "byte_trie.hpp"
 #include "charsmap.hpp"
 #include "utf8.hpp"
 
@@ -23,13 +22,13 @@ class SentencePieceNormalizer {
   SentencePieceNormalizer() = default;
   SentencePieceNormalizer(Charsmap map, Options options) : map_(std::move(map)), options_(options) {}
 
-  /// The result lies in `out`. Text of `kept` passes unchanged. A byte that is not UTF-8 becomes U+FFFD.
-  std::string_view normalize(std::string_view text, const ByteTrie& kept, std::string& out) const {
+  /// The result lies in `out`. A byte that is not UTF-8 becomes U+FFFD.
+  std::string_view normalize(std::string_view text, std::string& out) const {
     out.clear();
     bool after_space = options_.remove_extra_spaces;
     bool first = true;
     while (!text.empty()) {
-      auto [size, by] = next(text, kept);
+      auto [size, by] = next(text);
       text.remove_prefix(size);
       if (first && options_.remove_extra_spaces && by == " ") continue;
       if (first && options_.space_in_front) out += ' ';
@@ -47,9 +46,7 @@ class SentencePieceNormalizer {
   static constexpr std::string_view space = "\xE2\x96\x81";
 
   /// What the next bytes become, and how many they are.
-  [[nodiscard]] Charsmap::Match next(std::string_view text, const ByteTrie& kept) const noexcept {
-    if (!kept.empty())
-      if (const std::size_t size = kept.longest(text).size) return {size, text.substr(0, size)};
+  [[nodiscard]] Charsmap::Match next(std::string_view text) const noexcept {
     if (const Charsmap::Match match = map_.match(text); match.size != 0) return match;
     const DecodedChar c = decode_utf8(text, 0);
     if (!c.valid) return {1, replacement_utf8};

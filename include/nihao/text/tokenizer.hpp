@@ -106,8 +106,7 @@ class Tokenizer {
   void encode_stretches(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
                         std::vector<TokenId>& out) const;
 
-  template <class Encoder>
-  void encode_normalized(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
+  void encode_normalized(const UnigramEncoder& encoder, std::string_view text, const EncodeOptions& options,
                          std::vector<TokenId>& out) const;
 
   void encode_bert(const WordPieceEncoder& encoder, std::string_view text, const EncodeOptions& options,
@@ -120,8 +119,7 @@ class Tokenizer {
   Vocabulary vocabulary_;
   SpecialTokens special_;
   std::variant<std::monostate, BytePairEncoder, SentencePieceEncoder, UnigramEncoder, WordPieceEncoder> encoder_;
-  std::optional<SentencePieceNormalizer> normalizer_;
-  ByteTrie user_defined_;  // those that are found in normalized text
+  SentencePieceNormalizer normalizer_;
   BertWords::Options bert_words_;
   std::vector<TokenId> eog_, before_, after_;
   TokenId bos_ = no_token, eos_ = no_token, eot_ = no_token, pad_ = no_token, unknown_ = no_token;

@@ -56,11 +56,9 @@ struct TokenizerData {
   bool spaces_part_words = false;           ///< sentencepiece spelling: no token is found across the border before a space
   bool clean_spaces = false;                ///< decode() drops the spaces of "a ?" and "he 's"
 
-  /// sentencepiece, unigram: what becomes of characters (Charsmap::read), of spaces at the ends and of all but one of a row, and
-  /// whether user-defined tokens are found in the text that comes of it, or are cut out before. (unigram always normalizes.)
+  /// unigram: what becomes of characters (Charsmap::read), and whether spaces go at the ends and beside others.
   std::span<const std::byte> charsmap = {};
   bool remove_extra_spaces = false;
-  bool user_defined_in_text = false;
   bool lowercase = true, strip_accents = true;  ///< word_piece
 
   bool add_bos = false, add_eos = false;         ///< what EncodeOptions::add_special adds, unless the next line says it

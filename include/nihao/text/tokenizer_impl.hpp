@@ -27,12 +27,6 @@ NIHAO_INLINE Expected<Tokenizer> Tokenizer::from_data(const TokenizerData& data)
   t.add_space_prefix_ = t.vocabulary_.spelling() == PieceSpelling::sentencepiece && data.add_space_prefix;
   t.clean_spaces_ = data.clean_spaces;
   t.bert_words_ = {.lowercase = data.lowercase, .strip_accents = data.strip_accents};
-  const bool unigram = data.model == TokenizerData::Model::unigram;
-  if (unigram || !data.charsmap.empty() || data.remove_extra_spaces || data.user_defined_in_text) {
-    NIHAO_TRY(auto map, Charsmap::read(data.charsmap));
-    t.normalizer_.emplace(std::move(map), SentencePieceNormalizer::Options{.space_in_front = t.add_space_prefix_,
-                                                                           .remove_extra_spaces = data.remove_extra_spaces});
-  }
   const auto around = [&](const std::vector<TokenId>& said, bool flag, TokenId id) {
     return said.empty() && flag && id != no_token ? std::vector<TokenId>{id} : said;
   };
@@ -49,7 +43,10 @@ NIHAO_INLINE Expected<Tokenizer> Tokenizer::from_data(const TokenizerData& data)
                                                   .spaces_part_words = data.spaces_part_words}));
   } else if (data.model == TokenizerData::Model::word_piece) {
     NIHAO_TRY(t.encoder_, WordPieceEncoder::build(t.vocabulary_, t.unknown_));
-  } else if (unigram) {
+  } else if (data.model == TokenizerData::Model::unigram) {
+    NIHAO_TRY(auto map, Charsmap::read(data.charsmap));
+    t.normalizer_ = SentencePieceNormalizer(
+        std::move(map), {.space_in_front = t.add_space_prefix_, .remove_extra_spaces = data.remove_extra_spaces});
     NIHAO_TRY(t.encoder_, UnigramEncoder::build(t.vocabulary_, data.scores, t.unknown_));
   } else {
     NIHAO_TRY(t.encoder_, SentencePieceEncoder::build(t.vocabulary_, data.scores, t.unknown_));
@@ -65,9 +62,7 @@ NIHAO_INLINE Expected<std::vector<TokenId>> Tokenizer::encode(std::string_view t
   if (const auto* byte_pair = std::get_if<BytePairEncoder>(&encoder_); byte_pair && !byte_pair->merges_characters())
     encode_words(*byte_pair, text, options, out);
   else if (byte_pair) encode_stretches(*byte_pair, text, options, out);
-  else if (const auto* spm = std::get_if<SentencePieceEncoder>(&encoder_); spm && !normalizer_)
-    encode_stretches(*spm, text, options, out);
-  else if (spm) encode_normalized(*spm, text, options, out);
+  else if (const auto* spm = std::get_if<SentencePieceEncoder>(&encoder_)) encode_stretches(*spm, text, options, out);
   else if (const auto* unigram = std::get_if<UnigramEncoder>(&encoder_)) encode_normalized(*unigram, text, options, out);
   else if (const auto* pieces = std::get_if<WordPieceEncoder>(&encoder_)) encode_bert(*pieces, text, options, out);
   if (options.add_special) out.insert(out.end(), after_.begin(), after_.end());
@@ -125,14 +120,11 @@ void Tokenizer::encode_stretches(const Encoder& encoder, std::string_view text, 
   special_.split(text, options.parse_special, plain, token, options.breaks);
 }
 
-template <class Encoder>
-void Tokenizer::encode_normalized(const Encoder& encoder, std::string_view text, const EncodeOptions& options,
-                                  std::vector<TokenId>& out) const {
-  typename Encoder::Workspace work;
+NIHAO_INLINE void Tokenizer::encode_normalized(const UnigramEncoder& encoder, std::string_view text, const EncodeOptions& options,
+                                               std::vector<TokenId>& out) const {
+  UnigramEncoder::Workspace work;
   std::string normal;
-  const auto plain = [&](std::string_view part) {
-    encoder.encode(vocabulary_, normalizer_->normalize(part, user_defined_, normal), out, work);
-  };
+  const auto plain = [&](std::string_view part) { encoder.encode(vocabulary_, normalizer_.normalize(part, normal), out, work); };
   special_.split(text, options.parse_special, plain, [&](TokenId id) { out.push_back(id); }, options.breaks);
 }
 

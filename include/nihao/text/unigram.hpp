@@ -117,7 +117,7 @@ class UnigramEncoder {
     if (node.start == no_path || sum > node.score) node = {start, sum, id};
   }
 
-  // Keeps sums where floats are dense, as SentencePiece does since 0.2.2: nodes[start] becomes 0, and those after it follow.
+  // Keeps sums where floats are dense, as SentencePiece 0.2.3 does: nodes[start] becomes 0, and those after it follow.
   static float rebase(std::span<Node> nodes) noexcept {
     const float offset = nodes.front().score;
     if (std::abs(offset) <= 100000) return offset;
