@@ -31,7 +31,9 @@ std::string unigram_pieces(const test::TinyVocabulary& v, std::string_view text)
 /// on.
 std::string two_rules(std::string_view by) {
   std::vector<std::uint32_t> units(1024);
-  const auto unit = [](std::uint32_t offset, bool value, std::uint32_t label) { return offset << 10 | value << 8 | label; };
+  const auto unit = [](std::uint32_t offset, bool value, std::uint32_t label) {
+    return offset << 10 | (value ? 1u << 8 : 0u) | label;
+  };
   units[0] = unit(256, false, 0);                         // the root's children: 256 ^ label
   units[256 ^ 'a'] = unit((256 ^ 'a') ^ 512, true, 'a');  // its value is at 512, its children at 512 ^ label
   units[512] = 1u << 31;                                  // replaced by the text from 0 on
@@ -115,14 +117,17 @@ TEST_CASE("unigram: settling what every path passes changes nothing") {
         if (sum > best[end]) best[end] = sum, start[end] = from;
       }
     }
-    std::string expected;
+    std::vector<std::string> cut;  // last first
+    cut.reserve(text.size());
     bool unknown_after = false;
     for (std::size_t end = text.size(); end > 0; end = start[end]) {
       const std::string piece = text.substr(start[end], end - start[end]);
       const bool unknown = scores.find(piece) == scores.end();
-      if (!(unknown && unknown_after)) expected = (unknown ? "<unk>" : piece) + (expected.empty() ? "" : "|") + expected;
+      if (!(unknown && unknown_after)) cut.push_back(unknown ? "<unk>" : piece);
       unknown_after = unknown;
     }
+    std::string expected;
+    for (std::size_t i = cut.size(); i-- > 0;) expected.append(expected.empty() ? "" : "|").append(cut[i]);
     CAPTURE(text);
     CHECK(unigram_pieces(v, text) == expected);
   }
